@@ -1,0 +1,103 @@
+# Everything that a newcomer, a contributor and CI do. `make` alone lists the targets.
+#
+#   PYTHON=python3.12 make test      another interpreter for .venv (3.11 or newer)
+#   JOBS=4 make test                 more test processes at a time
+#   make test ARGS="-k saga -x"      more options for pytest
+#   make demo DB=postgres            the demo on PostgreSQL instead of SQLite
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+PY = $(VENV)/bin/python
+JOBS ?= 2
+ARGS ?=
+DB ?= sqlite
+DJANGO ?= Django~=5.2.0
+
+# Tools are run as modules: a script's first line names the folder that it was installed in.
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal -q $(ARGS)
+POSTGRES = $(PY) -m testproject.services.postgres
+BROKER = $(PY) -m testproject.services.valkey
+
+# A tier without database runs once; the others run on both backends.
+PLAIN_TIERS = $(wildcard tests/unit tests/typing)
+DATABASE_TIERS = $(wildcard tests/services tests/db tests/properties tests/crash tests/processes tests/celery tests/docs)
+
+# The other end of what is supported: the newest Python and Django.
+PYTHON_313 = $(shell .ci/find-python 3.13)
+WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
+
+.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-313 check lint types migrations docs demo \
+	demo-celery clean
+
+help:
+	@echo 'make demo          a workflow that is killed and goes on (DB=postgres for PostgreSQL)'
+	@echo 'make demo-celery   the same with Celery workers, PostgreSQL and a broker of its own'
+	@echo 'make test          every test, on SQLite and on PostgreSQL'
+	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
+	@echo 'make check         lint, types, migrations, documentation'
+	@echo 'make docs          the documentation, in docs/_build'
+	@echo 'make venv          the virtual environment that the others use, in $(VENV)'
+	@echo 'make clean         remove all of that'
+
+venv: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is older than Python 3.11 or does not run; say which to use: make PYTHON=python3.12 …" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --editable '.[dev]' '$(DJANGO)'
+	@touch $@
+
+test: test-plain test-sqlite test-postgres
+
+test-plain: venv
+	$(PYTEST) $(PLAIN_TIERS)
+
+test-sqlite: venv
+	TEST_DB=sqlite $(PYTEST) $(DATABASE_TIERS)
+
+test-postgres: venv
+	TEST_DB=postgres $(PYTEST) $(DATABASE_TIERS)
+
+venv-313:
+	@if [ -z '$(PYTHON_313)' ]; then \
+		echo 'No Python 3.13 that runs is on PATH or below ~/.pyenv: the tests with Django 6.1 did NOT run.' >&2; \
+		exit 1; fi
+	$(MAKE) --no-print-directory venv $(WITH_313)
+
+test-313: venv-313
+	$(MAKE) --no-print-directory test $(WITH_313)
+
+check: lint types migrations docs
+
+lint: venv
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: venv
+	$(PY) -m mypy --strict
+
+migrations: venv
+	SQLITE_PATH=$(VENV)/migrations.sqlite3 $(PY) -W error manage.py makemigrations --check --dry-run
+
+docs: venv
+	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build
+
+demo: venv
+ifeq ($(DB),postgres)
+	$(POSTGRES) -- $(PY) -m testproject.demo $(ARGS)
+else
+	$(PY) -m testproject.demo $(ARGS)
+endif
+
+demo-celery: venv
+	$(POSTGRES) -- $(BROKER) -- $(PY) -m testproject.demo --celery $(ARGS)
+
+clean:
+	rm -rf .venv .venv-313 build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis db.sqlite3*
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What a user writes with: ``workflow``, ``step``, ``Retry`` and the context of a turn."""

@@ -1,0 +1,324 @@
+"""A step in its execution's turn: attempts, recorded one by one, until there is a result or a final failure."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from django.db import DatabaseError, connections, transaction
+
+from django_durable.authoring.current import CurrentStep, _current
+from django_durable.authoring.hygiene import tidied
+from django_durable.authoring.place import Where, entered
+from django_durable.authoring.single_database import only_writes_on
+from django_durable.authoring.step import Step
+from django_durable.conf import config
+from django_durable.engine.contention import drop_broken_connection, is_contention, is_disconnect
+from django_durable.engine.journal import Record
+from django_durable.engine.session import Session
+from django_durable.engine.transitions import leave
+from django_durable.engine.transitions.expire import expire_attempt
+from django_durable.errors import StepFailed, StepInterrupted, StepTimeout, UnserializableValue
+from django_durable.payloads import decode, decode_failure, encode, encode_failure
+
+ATTEMPTS_KEPT = (3, 7)
+"""Failed attempts that a checkpoint lists: the first and the last ones."""
+
+
+class BodyQuit(BaseException):
+    """The body ended the way a process ends; the attempt is abandoned, not recorded."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(type(cause).__name__)
+        self.cause = cause
+
+
+class BodyFailed(Exception):
+    """The body, or the encoding of its result, raised: an outcome to record, unlike an error of the engine."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(type(cause).__name__)
+        self.cause = cause
+
+
+def quits(error: BaseException) -> bool:
+    """Whether an exception stands for the end of the process or task rather than for an outcome."""
+    if not isinstance(error, Exception) or isinstance(error, MemoryError):
+        return True
+    return any(c.__name__ == "SoftTimeLimitExceeded" for c in type(error).__mro__)
+
+
+class Attempts:
+    """All attempts of one step at one position of one turn."""
+
+    def __init__(
+        self, session: Session, step: Step[..., Any], position: int, record: Record | None, arguments: str
+    ) -> None:
+        self.session = session
+        self.step = step
+        self.position = position
+        self.record = record
+        self.arguments = arguments
+        self.ended = record.attempt if record else 0
+        self.begun = record.begun if record else 0
+        self.first_started_at = record.started_at if record else None
+        self.log: list[dict[str, Any]] = json.loads(record.attempts_log) if record and record.attempts_log else []
+
+    def run(self) -> Any:
+        """The result, as decoded from what was recorded. Raises ``StepFailed``."""
+        if self.record is not None:
+            self._wait_for_due_time(self.record.wake_at)
+            if self.begun > self.ended:
+                lost = StepInterrupted(
+                    f"attempt {self.begun} of step {self.step.name!r} was started and its process is gone"
+                )
+                self._failed(lost, self.record.started_at)
+        while True:
+            self.session.before_body()
+            started_at = self.session.claim.now()
+            self.first_started_at = self.first_started_at or started_at
+            self._announce(started_at)
+            try:
+                return decode(self._attempt(started_at))
+            except BodyFailed as failed:
+                self._failed(failed.cause, started_at)
+
+    # -- one attempt -----------------------------------------------------------------------------------------
+
+    def _attempt(self, started_at: datetime) -> str:
+        if self.step.options.transactional:
+            return self._transactional_attempt(started_at)
+        encoded = self._encode(self._call())
+        self._record({**self._completed(encoded, started_at)})
+        return encoded
+
+    def _transactional_attempt(self, started_at: datetime) -> str:
+        """Body and checkpoint in one transaction; repeated whole, without using an attempt, after contention."""
+        using = self.session.claim.using
+        while True:
+            try:
+                with transaction.atomic(using=using):
+                    self._take_write_lock(using)
+                    with only_writes_on(using, self.step.name):
+                        value = self._call()
+                    encoded = self._encode(value)
+                    self._record(self._completed(encoded, started_at))
+                return encoded
+            except (DatabaseError, BodyFailed) as error:
+                cause = error.cause if isinstance(error, BodyFailed) else error
+                if connections[using].in_atomic_block or not (is_contention(cause) or is_disconnect(cause)):
+                    raise BodyFailed(cause) from cause
+                time.sleep(random.uniform(0, 0.05))
+                drop_broken_connection(using)
+                if self._was_committed():
+                    return self._committed_output()
+                self.session.before_body()
+
+    def _take_write_lock(self, using: str) -> None:
+        """SQLite cannot turn a reader into a writer: begin with a write, and learn early that the lease is gone."""
+        if connections[using].vendor != "sqlite":
+            return
+        if not self.session.touch():
+            self.session.abandon("the token is gone")
+
+    def _was_committed(self) -> bool:
+        self.session.load()
+        record = self.session.history.get(self.position)
+        return record is not None and record.status == "completed"
+
+    def _committed_output(self) -> str:
+        return self.session.history[self.position].encoded_output or "null"
+
+    def _call(self) -> Any:
+        args, kwargs = decode(self.arguments)
+        step = CurrentStep(
+            execution_id=self.session.claim.id,
+            position=self.position,
+            attempt=self.ended + 1,
+            name=self.step.name,
+            lease=self.session.lease,
+        )
+        self._set_clock()
+        token = _current.set(step)
+        try:
+            with entered(Where.STEP, self.session), tidied(f"step {self.step.name!r}"):
+                return _checked_result(self.step, self.step.func(*args, **kwargs))
+        except BaseException as error:
+            if isinstance(error, Exception) and not quits(error):
+                raise BodyFailed(error) from error
+            raise BodyQuit(error) from error
+        finally:
+            _current.reset(token)
+            self.session.lease.clear_clock()
+            self.lines = step.lines
+
+    def _encode(self, value: Any) -> str:
+        try:
+            return encode(value, where=f"result of step {self.step.name!r}")
+        except Exception as error:
+            raise BodyFailed(error) from error
+
+    # -- records ---------------------------------------------------------------------------------------------
+
+    def _completed(self, encoded: str, started_at: datetime) -> dict[str, Any]:
+        return {
+            "status": "completed",
+            "attempt": self.ended + 1,
+            "begun": self.ended + 1,
+            "encoded_output": encoded,
+            "encoded_error": None,
+            "wake_at": None,
+            "started_at": self.first_started_at or started_at,
+            "finished_at": self.session.claim.now(),
+            "log": self._log_text(),
+        }
+
+    def _log_text(self) -> str:
+        lines = getattr(self, "lines", [])
+        return json.dumps(lines, default=str) if lines else ""
+
+    def _record(self, changes: dict[str, Any]) -> None:
+        self.session.record(self.record, self.position, "step", self.step.name, changes)
+
+    def _announce(self, started_at: datetime) -> None:
+        """An at-most-once body is announced before it starts, so that a crash in it is seen."""
+        if not self.step.options.at_most_once:
+            return
+        changes = {"status": "pending", "begun": self.ended + 1, "started_at": self.first_started_at}
+        self._record(changes)
+        self.begun = self.ended + 1
+        self._now_pending(started_at)
+
+    def _now_pending(self, started_at: datetime | None) -> None:
+        self.record = Record(
+            position=self.position,
+            item=-1,
+            kind="step",
+            name=self.step.name,
+            status="pending",
+            attempt=self.ended,
+            begun=self.begun,
+            lease_token=self.session.claim.token,
+            encoded_output=None,
+            encoded_error=None,
+            wake_at=None,
+            started_at=started_at,
+            attempts_log="",
+        )
+
+    # -- failures --------------------------------------------------------------------------------------------
+
+    def _failed(self, error: BaseException, started_at: datetime | None) -> None:
+        """Record a failed attempt; return for the next one, suspend until then, or raise the final failure."""
+        attempt = self.ended + 1
+        due_at = self._next_due(error, attempt)
+        changes = self.failure(error, attempt, due_at, started_at)
+        if due_at is None:
+            self._record(changes)
+            raise_recorded(self.step.name, changes["encoded_error"], attempt, self.position)
+        self.ended = self.begun = attempt
+        if (due_at - self.session.claim.now()).total_seconds() > config().inline_retry_seconds:
+            pages = self.session.pages_with(self.record, self.position, "step", self.step.name, changes)
+            self.session.leave(lambda p: leave.suspend(self.session.claim, p, wake_at=due_at), pages)
+        self._record(changes)
+        self._now_pending(started_at)
+        self._wait_for_due_time(due_at)
+
+    def _next_due(self, error: BaseException, attempt: int) -> datetime | None:
+        retry = self.step.retry
+        if not retry.allows(error, attempt):
+            return None
+        due_at = self.session.claim.now() + timedelta(seconds=retry.delay_after(error, attempt))
+        total = self.step.options.total_timeout
+        first = self.first_started_at
+        if total is not None and first is not None and due_at >= first + timedelta(seconds=total):
+            return None
+        return due_at
+
+    def failure(
+        self, error: BaseException, attempt: int, due_at: datetime | None, started_at: datetime | None
+    ) -> dict[str, Any]:
+        """The checkpoint after a failed attempt: final, or pending until the next one is due."""
+        encoded = encode_failure(error)
+        now = self.session.claim.now()
+        told = decode_failure(encoded)
+        self.log = _capped([*self.log, {"attempt": attempt, "type": told["type"], "ended_at": now.isoformat()}])
+        return {
+            "status": "failed" if due_at is None else "pending",
+            "attempt": attempt,
+            "begun": attempt,
+            "encoded_error": encoded,
+            "wake_at": due_at,
+            "started_at": self.first_started_at or started_at,
+            "finished_at": now if due_at is None else None,
+            "attempts_log": json.dumps(self.log),
+            "log": self._log_text(),
+        }
+
+    def _wait_for_due_time(self, due_at: datetime | None) -> None:
+        if due_at is None:
+            return
+        session = self.session
+        remaining = (due_at - session.claim.now()).total_seconds()
+        if remaining > config().inline_retry_seconds:
+            session.leave(lambda p: leave.suspend(session.claim, p, wake_at=due_at))
+        if remaining > 0 and not session.wait_under_lease(due_at):
+            session.before_body()  # ends the turn where a shutdown or a lost lease interrupted the pause
+
+    # -- the clock -------------------------------------------------------------------------------------------
+
+    def _set_clock(self) -> None:
+        """Past the attempt's timeout the renewal thread records it and takes the turn's token away."""
+        options = self.step.options
+        allowed = [(options.timeout, "timeout")]
+        if options.total_timeout is not None and self.first_started_at is not None:
+            spent = (self.session.claim.now() - self.first_started_at).total_seconds()
+            allowed.append((max(0.0, options.total_timeout - spent), "total_timeout"))
+        limits = [(limit, clock) for limit, clock in allowed if limit is not None]
+        if not limits:
+            return
+        limit, clock = min(limits)
+        self.session.lease.set_clock(time.monotonic() + limit, lambda: self._expire(clock))
+
+    def _expire(self, clock: str) -> None:
+        limit = getattr(self.step.options, clock)
+        late = StepTimeout(f"step {self.step.name!r} ran longer than its {clock} of {limit} s", clock=clock)
+        attempt = self.ended + 1
+        due_at = None if clock == "total_timeout" else self._next_due(late, attempt)
+        changes = self.failure(late, attempt, due_at, None)
+        pages = self.session.pages_with(self.record, self.position, "step", self.step.name, changes)
+        if expire_attempt(self.session.claim, pages, due_at):
+            self.session.lease.lost = True
+
+
+def _checked_result(step: Step[..., Any], value: Any) -> Any:
+    """A coroutine or generator is work that was not done, never a result."""
+    if hasattr(value, "__await__") or hasattr(value, "send"):
+        if hasattr(value, "close"):
+            value.close()
+        raise UnserializableValue(
+            f"step {step.name!r} returned a {type(value).__name__}: its work was not done; make it a plain function"
+        )
+    return value
+
+
+def _capped(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    first, last = ATTEMPTS_KEPT
+    return entries if len(entries) <= first + last else entries[:first] + entries[-last:]
+
+
+def raise_recorded(name: str, encoded_error: str | None, attempts: int, position: int) -> NoReturn:
+    """Raise the ``StepFailed`` that a recorded final failure stands for, the same at every replay."""
+    told = decode_failure(encoded_error or "")
+    raise StepFailed(
+        step=name,
+        error_type=told["type"],
+        message=told["message"],
+        attempts=attempts,
+        lineage=tuple(told.get("lineage", ())),
+        traceback=told.get("traceback", ""),
+        position=position,
+    )

@@ -1,0 +1,61 @@
+"""current_step(): what a step body may ask about its own attempt."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextvars import ContextVar
+from typing import Any
+from uuid import UUID
+
+from django_durable.engine.lease_state import Lease
+from django_durable.errors import ExecutionCancelled, NotInStep
+
+LINES_PER_ATTEMPT = 100
+"""Log lines kept of one attempt."""
+
+logger = logging.getLogger("django_durable.step")
+
+
+class CurrentStep:
+    """The attempt that is running now."""
+
+    def __init__(self, *, execution_id: UUID, position: int, attempt: int, name: str, lease: Lease) -> None:
+        self.execution_id = execution_id
+        self.attempt = attempt
+        self.name = name
+        self.idempotency_key = f"{execution_id}:{position}"
+        self.last_heartbeat: Any = None
+        self.lines: list[dict[str, Any]] = []
+        self._lease = lease
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the result is no longer wanted: the execution was cancelled, or another worker has it."""
+        return self._lease.cancelled
+
+    def raise_if_cancelled(self) -> None:
+        """Raise ``ExecutionCancelled`` once the result is no longer wanted."""
+        if self.cancelled:
+            raise ExecutionCancelled(f"execution {self.execution_id} no longer wants the result of {self.name!r}")
+
+    def heartbeat(self, details: Any = None) -> None:
+        """Say that the body is alive; the last details are given to the next attempt of a remote step."""
+        self.last_heartbeat = details
+
+    def log(self, message: str, **fields: Any) -> None:
+        """Keep a line with the checkpoint, at most LINES_PER_ATTEMPT an attempt."""
+        logger.debug("step of execution %s logged a line", self.execution_id)
+        if len(self.lines) < LINES_PER_ATTEMPT:
+            self.lines.append({"at": time.time(), "message": str(message), **fields})
+
+
+_current: ContextVar[CurrentStep | None] = ContextVar("django_durable_step", default=None)
+
+
+def current_step() -> CurrentStep:
+    """The attempt that this code runs in. Raises ``NotInStep`` outside a step body."""
+    found = _current.get()
+    if found is None:
+        raise NotInStep
+    return found

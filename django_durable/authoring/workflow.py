@@ -1,0 +1,327 @@
+"""Workflow: a plain function that survives its process."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+
+from django.db import connections, transaction
+
+from django_durable.authoring.declaration import check_function
+from django_durable.authoring.place import refuse_in_body
+from django_durable.authoring.registry import add_workflow, label_of, source_digest
+from django_durable.clock import read_now
+from django_durable.conf import config
+from django_durable.durations import aware, seconds
+from django_durable.engine.messages import send
+from django_durable.engine.transitions.start import Order, start
+from django_durable.errors import ExecutionNotFound, TenantRequired, WrongDatabase
+from django_durable.models import Execution
+from django_durable.models.columns import check_name
+from django_durable.models.execution import ExecutionQuerySet
+from django_durable.payloads import encode, register_annotations
+from django_durable.planes.selection import plane_alias
+
+if TYPE_CHECKING:
+    from django_durable.authoring.context import Context
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Duration = float | timedelta
+
+_VERSION = re.compile(r"\d+(\.\d+)*")
+PRIORITIES = range(-2, 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowOptions:
+    """What the declaration says."""
+
+    timeout: float | None = None
+    queue: str | None = None
+    priority: int = 0
+    max_recoveries: int | None = None
+    budget: Any = None
+    singleton: Any = None
+    pin: bool = False
+    rest: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """What ``using`` says of one start."""
+
+    key: str | None = None
+    on_conflict: str = "existing"
+    tenant: str | None = None
+    run_after: datetime | float | timedelta | None = None
+    priority: int | None = None
+    queue: str | None = None
+    timeout: float | None = None
+    parent_close: str = "cancel"
+    tags: dict[str, Any] = field(default_factory=dict)
+    correlation_id: str = ""
+    budget: Any = None
+
+
+class Workflow(Generic[P, R]):
+    """A declared workflow: ``start`` it, ``get`` its executions by key, ``signal`` them."""
+
+    def __init__(
+        self,
+        func: Callable[Concatenate[Context, P], R],
+        name: str | None,
+        version: str,
+        options: WorkflowOptions,
+        start_options: StartOptions | None = None,
+    ) -> None:
+        self.func = func
+        self.version = version
+        self.options = options
+        self.start_options = start_options or StartOptions()
+        self._name = name
+        update_wrapper(self, func)
+
+    @property
+    def named(self) -> bool:
+        """Whether the declaration gives the name."""
+        return self._name is not None
+
+    @cached_property
+    def name(self) -> str:
+        """The declared name, or ``<app label>.<function>``."""
+        return self._name or f"{label_of(self.func.__module__)}.{self.func.__name__}"
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The signature without the context."""
+        whole = inspect.signature(self.func)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+    @cached_property
+    def source_digest(self) -> str:
+        """A digest of the function's source."""
+        return source_digest(self.func)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        refuse_in_body(f"workflow {self.name!r}", f"write ctx.child({self.func.__name__}, …)")
+        return self.func(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Workflow {self.name} version {self.version}>"
+
+    def using(self, **options: Any) -> Workflow[P, R]:
+        """A copy with options for its starts: key, on_conflict, tenant, run_after, priority, queue, timeout, ….
+
+        Raises ``ValueError`` or ``TypeError`` for a value that could not be stored or honoured.
+        """
+        unknown = set(options) - set(StartOptions.__dataclass_fields__)
+        if unknown:
+            raise TypeError(
+                f"using() got {', '.join(sorted(unknown))}; it takes {', '.join(StartOptions.__dataclass_fields__)}"
+            )
+        checked = _checked(replace(self.start_options, **options))
+        copy: Workflow[P, R] = Workflow(self.func, self.name, self.version, self.options, checked)
+        return copy
+
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
+        """Accept the work, in the caller's transaction on the plane; the body never runs in the caller.
+
+        Once per (tenant, workflow, key): the same key returns the existing execution. Raises ``TypeError`` for
+        arguments that do not fit, ``UnserializableValue``, ``PayloadTooLarge``, ``ExecutionConflict``,
+        ``WrongDatabase``.
+        """
+        refuse_in_body(f"{self.name}.start()", f"write ctx.child({self.func.__name__}, …)")
+        bound = self.signature.bind(*args, **kwargs)
+        return self.start_bound(dict(bound.arguments))
+
+    def start_bound(self, arguments: dict[str, Any]) -> Execution[R]:
+        """Start with arguments that are bound to parameter names already."""
+        alias = self.alias(self.start_options.tenant)
+        check_transaction(alias)
+        order = self._order(alias, encode(arguments, where=f"input of workflow {self.name!r}"))
+        execution: Execution[R] = start(alias, order)
+        return execution
+
+    def get(self, key: str, *, tenant: str | None = None) -> Execution[R]:
+        """The current run of a key's chain. Raises ``ExecutionNotFound``."""
+        check_name(key, "key")
+        alias = self.alias(tenant)
+        order = Order(
+            workflow=self.name,
+            version="",
+            source_digest="",
+            encoded_input="",
+            queue="",
+            priority=0,
+            tenant=tenant or "",
+            key=key,
+        )
+        found: Any = Execution._base_manager.using(alias).filter(current_key=order.current_key).first()
+        if found is None:
+            raise ExecutionNotFound(f"workflow {self.name!r} has no execution with key {key!r}")
+        return cast("Execution[R]", found)
+
+    def signal(self, key: str, name: str, payload: Any = None, /, *, tenant: str | None = None) -> int:
+        """Send a signal to the current run of a key; the message's id."""
+        return self.get(key, tenant=tenant).signal(name, payload)
+
+    def signal_or_start(self, name: str, payload: Any, /, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
+        """Start the key's execution if it has none, and send it the signal, in one transaction."""
+        if self.start_options.key is None:
+            raise ValueError("signal_or_start needs a key: workflow.using(key=…).signal_or_start(…)")
+        check_name(name, "signal name")
+        encoded = encode(payload, where=f"payload of signal {name!r}")
+        alias = self.alias(self.start_options.tenant)
+        check_transaction(alias)
+        with transaction.atomic(using=alias):
+            execution = self.start(*args, **kwargs)
+            send(alias, execution.pk, f"signal:{name}", encoded)
+        return execution
+
+    @property
+    def executions(self) -> ExecutionQuerySet:
+        """This workflow's executions on the selected plane."""
+        return Execution.objects.using(plane_alias("")).filter(workflow=self.name)
+
+    def alias(self, tenant: str | None) -> str:
+        """The database that holds this tenant's executions. Raises ``TenantRequired``."""
+        if not tenant and config().untenanted == "refuse":
+            raise TenantRequired(
+                f"workflow {self.name!r} was started without a tenant; pass using(tenant=…) or use_plane()"
+            )
+        return plane_alias(tenant or "")
+
+    def _order(self, alias: str, encoded_input: str) -> Order:
+        chosen = self.start_options
+        run_after = chosen.run_after
+        if run_after is not None and not isinstance(run_after, datetime):
+            run_after = read_now(alias) + timedelta(seconds=seconds(run_after, name="run_after"))
+        return Order(
+            workflow=self.name,
+            version=self.version,
+            source_digest=self.source_digest,
+            encoded_input=encoded_input,
+            queue=chosen.queue or self.options.queue or config().default_queue,
+            priority=self.options.priority if chosen.priority is None else chosen.priority,
+            tenant=chosen.tenant or "",
+            key=chosen.key,
+            on_conflict=chosen.on_conflict,
+            run_after=run_after,
+            timeout_seconds=chosen.timeout if chosen.timeout is not None else self.options.timeout,
+            max_recoveries=self.options.max_recoveries,
+            tags=chosen.tags,
+            correlation_id=chosen.correlation_id,
+            parent_close=chosen.parent_close,
+        )
+
+
+def check_transaction(alias: str) -> None:
+    """Refuse work that would not be atomic with the transaction that the caller has open elsewhere."""
+    policy = config().cross_database_start
+    if policy == "allow" or connections[alias].in_atomic_block:
+        return
+    others = [c.alias for c in connections.all(initialized_only=True) if c.alias != alias and c.in_atomic_block]
+    if not others:
+        return
+    message = (
+        f"a transaction is open on {', '.join(sorted(others))}, but this execution lives on {alias!r} and would be"
+        f" accepted even if yours is rolled back; open transaction.atomic(using={alias!r})"
+    )
+    if policy == "refuse":
+        raise WrongDatabase(message)
+    warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+
+def _checked(options: StartOptions) -> StartOptions:
+    if options.key is not None:
+        check_name(options.key, "key")
+    if options.tenant is not None:
+        check_name(options.tenant, "tenant")
+    if options.queue is not None:
+        check_name(options.queue, "queue")
+    check_name(options.correlation_id, "correlation_id", empty=True)
+    if options.on_conflict not in ("existing", "error", "restart"):
+        raise ValueError(f"on_conflict must be existing, error or restart, not {options.on_conflict!r}")
+    if options.parent_close not in ("cancel", "abandon"):
+        raise ValueError(f"parent_close must be cancel or abandon, not {options.parent_close!r}")
+    _check_priority(options.priority)
+    if isinstance(options.run_after, datetime):
+        aware(options.run_after, name="run_after")
+    elif options.run_after is not None:
+        seconds(options.run_after, name="run_after")
+    timeout = None if options.timeout is None else seconds(options.timeout, name="timeout")
+    return replace(options, timeout=timeout, tags=check_tags(options.tags or {}))
+
+
+def _check_priority(priority: int | None) -> None:
+    if priority is None:
+        return
+    if isinstance(priority, bool) or not isinstance(priority, int) or priority not in PRIORITIES:
+        raise ValueError(f"priority must be an int from -2 to 2, not {priority!r}")
+
+
+def check_tags(tags: dict[str, Any]) -> dict[str, Any]:
+    """Tags are searchable: names are identifiers, values str, int or bool."""
+    for name, tag in tags.items():
+        check_name(name, "tag name", maximum=64)
+        if type(tag) not in (str, int, bool):
+            raise TypeError(f"tag {name!r} must be a str, int or bool, not {type(tag).__name__}")
+        if isinstance(tag, str):
+            check_name(tag, f"tag {name!r}", empty=True)
+    return dict(tags)
+
+
+@overload
+def workflow(func: Callable[Concatenate[Context, P], R], /) -> Workflow[P, R]: ...
+@overload
+def workflow(
+    name: str | None = None,
+    /,
+    *,
+    version: str = ...,
+    timeout: Duration | None = ...,
+    queue: str | None = ...,
+    priority: int = ...,
+    max_recoveries: int | None = ...,
+    budget: Any = ...,
+    singleton: Any = ...,
+    pin: bool = ...,
+    rest: bool = ...,
+) -> Callable[[Callable[Concatenate[Context, P], R]], Workflow[P, R]]: ...
+def workflow(func: Any = None, /, *, version: str = "1", **options: Any) -> Any:
+    """Declare a workflow: ``@workflow``, ``@workflow(version="2")`` or ``@workflow("name")``.
+
+    The function's first parameter is the context. Versions are dotted integers; every registered version stays
+    runnable, and a run keeps its version. Refuses with ``TypeError`` what is no plain function.
+    """
+    name = None
+    if isinstance(func, str):
+        func, name = None, check_name(func, "workflow name")
+    if not isinstance(version, str) or not _VERSION.fullmatch(version) or len(version) > 64:
+        raise ValueError(f"version must be dotted integers like '1' or '2.10', not {version!r}")
+    if options.get("timeout") is not None:
+        options["timeout"] = seconds(options["timeout"], name="timeout")
+    if options.get("queue") is not None:
+        check_name(options["queue"], "queue")
+    _check_priority(options.get("priority"))
+    chosen = WorkflowOptions(**options)
+    if func is None:
+        return lambda function: _declare(function, name, version, chosen)
+    return _declare(func, name, version, chosen)
+
+
+def _declare(func: Any, name: str | None, version: str, options: WorkflowOptions) -> Workflow[..., Any]:
+    function = check_function(func, "workflow")
+    if not inspect.signature(function).parameters:
+        raise TypeError(f"workflow {function.__qualname__!r} takes no parameter; its first one is the context")
+    declared: Workflow[..., Any] = Workflow(function, name, version, options)
+    add_workflow(declared)
+    register_annotations(function)
+    return declared

@@ -1,0 +1,17 @@
+"""Steps and workflows that the registry noted as unfit while their modules were imported."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.checks import CheckMessage, Error
+
+_IDS = {"duplicate": "durable.E030", "nested": "durable.E031", "signature": "durable.E032"}
+
+
+def check_definitions(app_configs: object, **kwargs: Any) -> list[CheckMessage]:
+    """One message for each problem of a definition, in the registry's own words."""
+    registry = sys.modules.get("django_durable.authoring.registry")
+    found = registry.problems() if registry is not None else ()
+    return [Error(message, hint=hint, id=_IDS[kind]) for kind, message, hint in found]

@@ -1,0 +1,157 @@
+"""The SQL of the hint table.
+
+Publishing inserts and never touches a leased hint. Acknowledging deletes exactly (id, token). Every ending
+deletes what is left, so the table follows the work in flight, not history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db import connections
+
+from django_durable.clock import sql_after, sql_now
+from django_durable.dispatch.definitions import definition_hash
+from django_durable.ids import random_id
+from django_durable.models.hint import DispatchHint
+from django_durable.sql import Sql, assignments, build, fetch, field_of, insert_row, is_postgres, join, value
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+TABLE = DispatchHint._meta.db_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What an execution wants: to be run, at or after ``due_at`` (``None``: now)."""
+
+    execution_id: UUID
+    workflow: str
+    version: str
+    revision: int
+    epoch: int
+    queue: str
+    priority: int
+    due_at: datetime | Sql | None = None
+    state: int = DispatchHint.State.LIVE
+    avoid: str = ""
+
+
+def insert_hint(connection: BaseDatabaseWrapper, intent: Intent, hint_id: UUID | None = None) -> Sql:
+    """Insert the intent's hint where the batch's guard held; a hint that exists already is left alone."""
+    values = {
+        "id": hint_id or random_id(),
+        "kind": DispatchHint.Kind.TURN,
+        "state": intent.state,
+        "execution_id": intent.execution_id,
+        "position": -1,
+        "item": -1,
+        "plane": "",
+        "revision": intent.revision,
+        "epoch": intent.epoch,
+        "queue": intent.queue,
+        "priority": intent.priority,
+        "definition": definition_hash(intent.workflow, intent.version),
+        "avoid": intent.avoid,
+        "due_at": intent.due_at or sql_now(connection),
+        "owner": "",
+        "revoked": False,
+        "failures": 0,
+        "category": "",
+    }
+    return insert_row(connection, DispatchHint, values, on_conflict="ON CONFLICT DO NOTHING")
+
+
+def delete_older(connection: BaseDatabaseWrapper, execution_id: UUID, revision: int) -> Sql:
+    """Delete the execution's unleased hints of an earlier revision, leaving locked ones to their holder."""
+    skip = "FOR UPDATE SKIP LOCKED" if is_postgres(connection) else ""
+    return build(
+        f"DELETE FROM {TABLE} WHERE id IN (SELECT id FROM {TABLE} WHERE execution_id = {{id}}"
+        f" AND revision < {{revision}} AND token IS NULL {skip}) AND {{guard}}",
+        id=_value(connection, "execution_id", execution_id),
+        revision=_value(connection, "revision", revision),
+    )
+
+
+def delete_all(connection: BaseDatabaseWrapper, execution_id: UUID) -> Sql:
+    """Delete every hint of an execution that has ended; a holder's next renewal finds its lease gone."""
+    return build(
+        f"DELETE FROM {TABLE} WHERE execution_id = {{id}} AND {{guard}}",
+        id=_value(connection, "execution_id", execution_id),
+    )
+
+
+def acknowledge(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID) -> Sql:
+    """Delete one hint that this token holds."""
+    return build(
+        f"DELETE FROM {TABLE} WHERE id = {{id}} AND token = {{token}} AND {{guard}}",
+        id=_value(connection, "id", hint_id),
+        token=_value(connection, "token", token),
+    )
+
+
+def put_back(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID, due_at: datetime | Sql) -> Sql:
+    """Give up the lease on one hint; it is due again at ``due_at``."""
+    changes = assignments(connection, DispatchHint, {"token": None, "owner": "", "due_at": due_at})
+    return build(
+        f"UPDATE {TABLE} SET {{changes}} WHERE id = {{id}} AND token = {{token}} AND {{guard}}",
+        changes=changes,
+        id=_value(connection, "id", hint_id),
+        token=_value(connection, "token", token),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What the database said of one lease: still held, or not, and whether its work was revoked."""
+
+    hint_id: UUID
+    revoked: bool
+
+
+def renew(using: str, held: Sequence[tuple[UUID, UUID]], lease_seconds: float) -> tuple[list[Renewal], list[UUID]]:
+    """Extend leases given as (hint id, token); returns what was renewed and which hints were locked.
+
+    In key order, skipping rows that another transaction holds: those are *unknown*, not lost.
+    """
+    connection = connections[using]
+    pairs = join(", ", [_pair(connection, hint_id, token) for hint_id, token in sorted(held)])
+    due = sql_after(connection, lease_seconds)
+    if not is_postgres(connection):
+        rows = fetch(
+            using,
+            build(
+                f"UPDATE {TABLE} SET due_at = {{due}} WHERE (id, token) IN (VALUES {{pairs}}) RETURNING id, revoked",
+                due=due,
+                pairs=pairs,
+            ),
+        )
+        return [Renewal(UUID(row[0]), bool(row[1])) for row in rows], []
+    rows = fetch(
+        using,
+        build(
+            f"WITH mine AS (SELECT id FROM {TABLE} WHERE (id, token) IN (VALUES {{pairs}})"
+            f" ORDER BY id FOR UPDATE SKIP LOCKED), renewed AS (UPDATE {TABLE} h SET due_at = {{due}}"
+            " FROM mine WHERE h.id = mine.id RETURNING h.id, h.revoked)"
+            f" SELECT h.id, renewed.revoked FROM {TABLE} h LEFT JOIN renewed ON renewed.id = h.id"
+            " WHERE (h.id, h.token) IN (VALUES {again})",
+            pairs=pairs,
+            due=due,
+            again=pairs,
+        ),
+    )
+    renewed = [Renewal(row[0], row[1]) for row in rows if row[1] is not None]
+    return renewed, [row[0] for row in rows if row[1] is None]
+
+
+def _pair(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID) -> Sql:
+    return build("({id}, {token})", id=_value(connection, "id", hint_id), token=_value(connection, "token", token))
+
+
+def _value(connection: BaseDatabaseWrapper, name: str, item: object) -> Sql:
+    return value(connection, field_of(DispatchHint, name), item)

@@ -1,0 +1,199 @@
+"""The journal: one checkpoint a position, appended under the fence.
+
+The fence is the execution's row: its token, its epoch, a status that runs, and no cancel. An append selects
+from that row ``FOR SHARE``, so it and a take-over wait for each other; a weaker lock lets a dead worker's row
+through after the new owner has read the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+
+from django_durable.engine.claimed import Claimed
+from django_durable.models import Checkpoint, Execution
+from django_durable.models.checkpoint import WHOLE
+from django_durable.sql import (
+    Sql,
+    build,
+    column_of,
+    columns,
+    convert,
+    fetch,
+    field_of,
+    insert_row,
+    is_postgres,
+    join,
+    value,
+)
+
+EXECUTION = Execution._meta.db_table
+CHECKPOINT = Checkpoint._meta.db_table
+
+LOADED = (
+    "position",
+    "item",
+    "kind",
+    "name",
+    "status",
+    "attempt",
+    "begun",
+    "lease_token",
+    "encoded_output",
+    "encoded_error",
+    "wake_at",
+    "started_at",
+    "attempts_log",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """One checkpoint as a turn reads it."""
+
+    position: int
+    item: int
+    kind: str
+    name: str
+    status: str
+    attempt: int
+    begun: int
+    lease_token: UUID | None
+    encoded_output: str | None
+    encoded_error: str | None
+    wake_at: datetime | None
+    started_at: datetime | None
+    attempts_log: str
+
+
+def load(using: str, execution_id: UUID) -> dict[int, Record]:
+    """The whole journal by position: one statement, in a snapshot of its own, after the claim's commit."""
+    connection = connections[using]
+    statement = build(
+        f"SELECT {columns(Checkpoint, LOADED)} FROM {CHECKPOINT} WHERE execution_id = {{id}} AND item = {WHOLE}"
+        " ORDER BY position",
+        id=value(connection, field_of(Checkpoint, "execution_id"), execution_id),
+    )
+    rows = (convert(connection, Checkpoint, LOADED, row) for row in fetch(using, statement))
+    return {row["position"]: Record(**row) for row in rows}
+
+
+def fence(claim: Claimed, *, alias: str = "e", undo: bool = False) -> Sql:
+    """The condition under which this turn may write: its token, epoch and status, and no cancel."""
+    connection = connections[claim.using]
+
+    def bound(name: str, item: object) -> Sql:
+        return value(connection, field_of(Execution, name), item)
+
+    not_cancelled = "" if undo else f" AND {alias}.cancel_requested_at IS NULL"
+    return build(
+        f"{alias}.id = {{id}} AND {alias}.lease_token = {{token}} AND {alias}.epoch = {{epoch}}"
+        f" AND {alias}.status IN ('running', 'compensating'){not_cancelled}",
+        id=bound("id", claim.id),
+        token=bound("lease_token", claim.token),
+        epoch=bound("epoch", claim.row["epoch"]),
+    )
+
+
+def row_for(claim: Claimed, position: int, kind: str, name: str, status: str, **more: Any) -> dict[str, Any]:
+    """Every column of one checkpoint."""
+    return {
+        "position": position,
+        "item": WHOLE,
+        "kind": kind,
+        "name": name,
+        "status": status,
+        "attempt": 0,
+        "begun": 0,
+        "queue": "",
+        "encoded_output": None,
+        "encoded_error": None,
+        "wake_at": None,
+        "started_at": None,
+        "finished_at": None,
+        "attempts_log": "",
+        "log": "",
+        **more,
+    }
+
+
+def fenced_insert(claim: Claimed, rows: Sequence[Mapping[str, Any]]) -> Sql:
+    """Append rows, all at positions of their own, and tell whether a pause was asked for."""
+    connection = connections[claim.using]
+    lock = " FOR SHARE OF e" if is_postgres(connection) else ""
+    names = list(rows[0])
+    fields = [field_of(Checkpoint, name) for name in names]
+    listed = ", ".join(column_of(field) for field in fields)
+    tuples = [
+        build("({row})", row=join(", ", [value(connection, f, row[f.attname]) for f in fields])) for row in rows
+    ]
+    return build(
+        f"INSERT INTO {CHECKPOINT} (execution_id, lease_token, {listed})"
+        f" SELECT e.id, e.lease_token, v.* FROM {EXECUTION} e CROSS JOIN (VALUES {{tuples}}) AS v"
+        f" WHERE {{fence}}{lock} ON CONFLICT DO NOTHING"
+        f" RETURNING (SELECT p.pause_requested_at IS NOT NULL FROM {EXECUTION} p WHERE p.id = execution_id)",
+        tuples=join(", ", tuples),
+        fence=fence(claim),
+    )
+
+
+def fenced_update(claim: Claimed, position: int, changes: Mapping[str, Any]) -> Sql:
+    """Change the pending checkpoint at a position, and tell whether a pause was asked for."""
+    connection = connections[claim.using]
+    sets = set_clause(claim, changes)
+    where = build(
+        "c.position = {position} AND c.item = -1 AND c.status = 'pending'",
+        position=value(connection, field_of(Checkpoint, "position"), position),
+    )
+    if is_postgres(connection):
+        return build(
+            f"WITH e AS (SELECT e.id, e.pause_requested_at FROM {EXECUTION} e WHERE {{fence}} FOR SHARE)"
+            f" UPDATE {CHECKPOINT} c SET {{sets}} FROM e WHERE c.execution_id = e.id AND {{where}}"
+            " RETURNING e.pause_requested_at IS NOT NULL",
+            fence=fence(claim),
+            sets=sets,
+            where=where,
+        )
+    return build(
+        f"UPDATE {CHECKPOINT} AS c SET {{sets}} WHERE {{where}}"
+        f" AND c.execution_id = (SELECT e.id FROM {EXECUTION} e WHERE {{fence}})"
+        f" RETURNING (SELECT p.pause_requested_at IS NOT NULL FROM {EXECUTION} p WHERE p.id = execution_id)",
+        sets=sets,
+        where=where,
+        fence=fence(claim),
+    )
+
+
+def set_clause(claim: Claimed, changes: Mapping[str, Any]) -> Sql:
+    """``column = value`` for the changes and for the writer's token."""
+    connection = connections[claim.using]
+    parts = []
+    for name, item in {**changes, "lease_token": claim.token}.items():
+        field = field_of(Checkpoint, name)
+        bound = value(connection, field, item)
+        parts.append(Sql(f"{field.column} = {bound.text}", bound.params))
+    return join(", ", parts)
+
+
+def insert_within(claim: Claimed, row: Mapping[str, Any]) -> Sql:
+    """Insert one checkpoint as the consequence of a batch whose guard held the fence."""
+    connection = connections[claim.using]
+    values = {"execution_id": claim.id, "lease_token": claim.token, **row}
+    return insert_row(connection, Checkpoint, values)
+
+
+def update_within(claim: Claimed, position: int, changes: Mapping[str, Any]) -> Sql:
+    """Change one pending checkpoint as the consequence of a batch whose guard held the fence."""
+    connection = connections[claim.using]
+    return build(
+        f"UPDATE {CHECKPOINT} SET {{sets}} WHERE execution_id = {{id}} AND position = {{position}}"
+        " AND item = -1 AND status = 'pending' AND {guard}",
+        sets=set_clause(claim, changes),
+        id=value(connection, field_of(Checkpoint, "execution_id"), claim.id),
+        position=value(connection, field_of(Checkpoint, "position"), position),
+    )

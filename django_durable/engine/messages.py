@@ -1,0 +1,190 @@
+"""The mailbox: one way in for whatever is sent to an execution, one way in which a wait takes it.
+
+The message's row is the mark. A sender locks the execution's row ``FOR SHARE``, so that it never stops a running
+turn's appends, and inserts; only where it finds the execution waiting for this does it go back to a savepoint
+and lock exclusively to wake it. A wait locks exclusively and looks for messages then. So either the sender sees
+the wait, or the wait sees the message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from django_durable.clock import sql_now
+from django_durable.dispatch.hints import Intent
+from django_durable.dispatch.intents import Publication
+from django_durable.engine.claimed import as_utc
+from django_durable.engine.contention import repeated
+from django_durable.engine.journal import EXECUTION
+from django_durable.engine.locking import lock_execution
+from django_durable.errors import ExecutionClosed
+from django_durable.models import Execution, Message
+from django_durable.sql import (
+    Sql,
+    build,
+    columns,
+    convert,
+    execute,
+    fetch,
+    field_of,
+    insert_row,
+    is_postgres,
+    join,
+    run_guarded,
+    value,
+)
+
+TABLE = Message._meta.db_table
+CLOSED = ("completed", "failed", "cancelled", "timed_out", "dead", "compensating")
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as a wait takes it."""
+
+    id: int
+    channel: str
+    payload: str
+    accepted_at: datetime
+
+
+class _MustWake(Exception):
+    """Found waiting under the shared lock: go back and lock exclusively."""
+
+
+def send(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None = None) -> int:
+    """Store a message and wake the execution if it waits for it; the message's id.
+
+    A repeated ``dedup_key`` returns the first message's id, also after the end. Raises ``ExecutionClosed`` when
+    the execution has ended, decided under the lock that its end takes too.
+    """
+    return repeated(using, lambda: _send(using, execution_id, channel, payload, dedup_key))
+
+
+def _send(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None) -> int:
+    try:
+        with transaction.atomic(using=using):
+            return _deliver(using, execution_id, channel, payload, dedup_key, exclusive=False)
+    except _MustWake:
+        with transaction.atomic(using=using):
+            return _deliver(using, execution_id, channel, payload, dedup_key, exclusive=True)
+
+
+def _deliver(
+    using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None, *, exclusive: bool
+) -> int:
+    _now, row = lock_execution(using, execution_id, shared=not exclusive)
+    if dedup_key is not None:
+        known = _find(using, execution_id, channel, dedup_key)
+        if known is not None:
+            return known
+    if row["status"] == "continued" and row["successor_id"] is not None:
+        return _deliver(using, row["successor_id"], channel, payload, dedup_key, exclusive=exclusive)
+    if row["status"] in CLOSED:
+        raise ExecutionClosed(f"execution {execution_id} is {row['status']}; it takes no more messages")
+    wakes = row["status"] == "waiting" and channel in json.loads(row["awaiting"] or "[]")
+    if wakes and not exclusive and is_postgres(connections[using]):
+        raise _MustWake
+    message_id = _insert(using, execution_id, channel, payload, dedup_key)
+    if wakes:
+        _wake(using, row)
+    return message_id
+
+
+def _find(using: str, execution_id: UUID, channel: str, dedup_key: str) -> int | None:
+    found = Message.objects.using(using).filter(execution_id=execution_id, channel=channel, dedup_key=dedup_key)
+    return found.values_list("pk", flat=True).first()
+
+
+def _insert(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None) -> int:
+    connection = connections[using]
+    values = {
+        "execution_id": execution_id,
+        "channel": channel,
+        "payload": payload,
+        "dedup_key": dedup_key,
+        "accepted_at": sql_now(connection),
+    }
+    insert = insert_row(
+        connection,
+        Message,
+        values,
+        source=Sql("FROM (SELECT 1 AS one) AS one WHERE 1 = 1"),
+        on_conflict="ON CONFLICT DO NOTHING RETURNING id",
+    )
+    rows = fetch(using, insert)
+    if rows:
+        return int(rows[0][0])
+    # Only a concurrent sender with the same dedup_key gets here; its row is committed by now.
+    known = _find(using, execution_id, channel, dedup_key or "")
+    if known is None:
+        raise ExecutionClosed(f"the message with dedup_key {dedup_key!r} is not visible; retry the transaction")
+    return known
+
+
+def _wake(using: str, row: dict[str, Any]) -> None:
+    """Waiting → pending, with the next intent. The caller holds the execution's row exclusively."""
+    connection = connections[using]
+    intent = Intent(
+        execution_id=row["id"],
+        workflow=row["workflow"],
+        version=row["version"],
+        revision=row["revision"] + 1,
+        epoch=row["epoch"],
+        queue=row["queue"],
+        priority=row["priority"],
+    )
+    publication = Publication(using, intent)
+    guard = build(
+        f"UPDATE {EXECUTION} SET status = 'pending', wake_at = NULL, awaiting = '', revision = revision + 1"
+        " WHERE id = {id} AND status = 'waiting' RETURNING id",
+        id=value(connection, field_of(Execution, "id"), row["id"]),
+    )
+    if run_guarded(using, guard, publication.consequences()):
+        publication.announce()
+
+
+def first_unread(
+    using: str, execution_id: UUID, channels: Sequence[str], *, before: datetime | None
+) -> Letter | None:
+    """The oldest unread message of these channels that was accepted in time; the caller holds the row's lock."""
+    connection = connections[using]
+    in_time = Sql("")
+    if before is not None:
+        moment = value(connection, field_of(Message, "accepted_at"), before)
+        in_time = build(" AND accepted_at <= {moment}", moment=moment)
+    names = ("id", "channel", "payload", "accepted_at")
+    rows = fetch(
+        using,
+        build(
+            f"SELECT {columns(Message, names)} FROM {TABLE} WHERE execution_id = {{id}}"
+            " AND channel IN ({channels}) AND consumed_by IS NULL{in_time} ORDER BY id LIMIT 1",
+            id=value(connection, field_of(Message, "execution_id"), execution_id),
+            channels=join(", ", [value(connection, field_of(Message, "channel"), c) for c in channels]),
+            in_time=in_time,
+        ),
+    )
+    if not rows:
+        return None
+    row = convert(connection, Message, names, rows[0])
+    return Letter(row["id"], row["channel"], row["payload"], as_utc(row["accepted_at"]))
+
+
+def consume(using: str, message_id: int, position: int) -> int:
+    """Mark a message as taken by a position; the number of rows, zero if it was taken already."""
+    connection = connections[using]
+    return execute(
+        using,
+        build(
+            f"UPDATE {TABLE} SET consumed_by = {{position}} WHERE id = {{id}} AND consumed_by IS NULL",
+            position=value(connection, field_of(Message, "consumed_by"), position),
+            id=value(connection, field_of(Message, "id"), message_id),
+        ),
+    )

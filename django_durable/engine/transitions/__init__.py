@@ -1,0 +1,35 @@
+"""One function, one transaction on one plane. ``docs/explanation/architecture.md`` holds their table.
+
+``SOURCES`` names, for each transition, the statuses that it may leave; a test compares it with that table.
+"""
+
+from __future__ import annotations
+
+from django_durable.models.execution import ACTIVE, RETRYABLE
+
+SOURCES: dict[str, tuple[str, ...]] = {
+    "start": (),
+    "claim": ("pending", "waiting", "compensating", "blocked"),
+    "recover": ("running", "compensating"),
+    "append": ("running", "compensating"),
+    "suspend": ("running", "compensating"),
+    "release": ("running", "compensating"),
+    "abandon": ("running", "compensating"),
+    "wake": ("waiting",),
+    "complete": ("running",),
+    "fail": ("running", "compensating"),
+    "expire_attempt": ("running",),
+    "time_out": ACTIVE,
+    "bury": ("pending", "running", "waiting", "compensating"),
+    "block": ("pending", "running", "waiting", "compensating"),
+    "unblock": ("blocked",),
+    "cancel": ACTIVE,
+    "pause": ("pending", "running", "waiting", "blocked"),
+    "resume": ("paused",),
+    "reopen": RETRYABLE,
+}
+
+
+def listed(statuses: tuple[str, ...]) -> str:
+    """The statuses as an SQL list of literals."""
+    return ", ".join(f"'{status}'" for status in statuses)

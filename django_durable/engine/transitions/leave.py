@@ -1,0 +1,218 @@
+"""Every way in which a turn gives up its execution: one fenced batch each.
+
+The batch changes the execution's row under the fence and, if that held, appends the checkpoints in hand,
+acknowledges the hint that was leased and publishes the next intent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connections
+
+from django_durable.clock import sql_now
+from django_durable.dispatch.hints import acknowledge, delete_all, put_back
+from django_durable.dispatch.intents import Publication
+from django_durable.engine.claimed import Claimed
+from django_durable.engine.contention import repeated
+from django_durable.engine.journal import EXECUTION, fence, insert_within, update_within
+from django_durable.models import Execution
+from django_durable.models.checkpoint import Checkpoint
+from django_durable.models.dead_letter import DeadLetter
+from django_durable.sql import Sql, assignments, build, field_of, insert_row, is_postgres, run_guarded, value
+
+FREE = {"lease_token": None, "worker": "", "claimed_at": None}
+
+
+@dataclass(slots=True)
+class Pages:
+    """Checkpoints to be written with a transition: new rows, and a change of the pending one at a position."""
+
+    rows: Sequence[Mapping[str, Any]] = ()
+    position: int | None = None
+    changes: Mapping[str, Any] | None = None
+
+    def consequences(self, claim: Claimed) -> list[Sql]:
+        """The statements that write them."""
+        written = [insert_within(claim, row) for row in self.rows]
+        if self.position is not None and self.changes is not None:
+            written.append(update_within(claim, self.position, self.changes))
+        return written
+
+
+def suspend(claim: Claimed, pages: Pages, *, wake_at: datetime | None, awaiting: str = "") -> bool:
+    """Wait without a worker: until ``wake_at``, or for what ``awaiting`` lists. ``False``: refused.
+
+    A pause that was asked for in the meantime makes it ``paused`` instead; a resume replays up to here.
+    """
+    due_at = wake_at or claim.row["deadline"]
+    changes = {
+        **FREE,
+        "status": Sql("CASE WHEN e.pause_requested_at IS NULL THEN 'waiting' ELSE 'paused' END"),
+        "wake_at": _unless_paused(claim, wake_at),
+        "awaiting": awaiting,
+        "pause_requested_at": None,
+        "revision": Sql("e.revision + 1"),
+    }
+    publication = Publication(claim.using, claim.intent(due_at=due_at)) if due_at is not None else None
+    return _leave(claim, changes, pages, publication)
+
+
+def pause_here(claim: Claimed, pages: Pages) -> bool:
+    """Stop at this position until an operator's ``resume``: a pause that was asked for, or a breakpoint."""
+    changes = {
+        **FREE,
+        "status": "paused",
+        "wake_at": None,
+        "awaiting": "",
+        "pause_requested_at": None,
+        "revision": Sql("e.revision + 1"),
+    }
+    deadline = claim.row["deadline"]
+    publication = Publication(claim.using, claim.intent(due_at=deadline)) if deadline is not None else None
+    return _leave(claim, changes, pages, publication)
+
+
+def release(claim: Claimed, pages: Pages) -> bool:
+    """Hand the execution back, due at once: a shutdown. Nothing is consumed; the same hint serves again."""
+    connection = connections[claim.using]
+    changes = {**FREE, "status": Sql("CASE WHEN e.status = 'running' THEN 'pending' ELSE e.status END")}
+    back = put_back(connection, claim.hint_id, claim.token, sql_now(connection))
+    return _run(claim, changes, [*pages.consequences(claim), back])
+
+
+def complete(claim: Claimed, pages: Pages, *, output: str) -> bool:
+    """End with a result."""
+    connection = connections[claim.using]
+    changes = {
+        **FREE,
+        **ended_columns(claim),
+        "status": "completed",
+        "encoded_output": output,
+        "encoded_error": None,
+        "finished_at": sql_now(connection),
+    }
+    return _run(claim, changes, [*pages.consequences(claim), delete_all(connection, claim.id)])
+
+
+def fail(claim: Claimed, pages: Pages, *, error: str, failed_positions: str, status: str = "failed") -> bool:
+    """End without a result; the dead letter is written with it."""
+    connection = connections[claim.using]
+    changes = {
+        **FREE,
+        **ended_columns(claim),
+        "status": status,
+        "encoded_output": None,
+        "encoded_error": error,
+        "failed_positions": failed_positions,
+        "finished_at": sql_now(connection),
+    }
+    letter = dead_letter(claim.using, claim.row, status=status, error=error)
+    consequences = [*pages.consequences(claim), cancel_pending(claim.using, claim.id), letter]
+    return _run(claim, changes, [*consequences, delete_all(connection, claim.id)])
+
+
+def block(claim: Claimed, *, error: str, code: str) -> bool:
+    """Stop visibly: the code here cannot go on with this history. Other code looks again."""
+    changes = {
+        **FREE,
+        "status": "blocked",
+        "wake_at": None,
+        "awaiting": "",
+        "encoded_error": error,
+        "blocked_by": code,
+        "revision": Sql("e.revision + 1"),
+    }
+    # The buffer is dropped: nothing of a turn that does not match its history is recorded.
+    publication = Publication(claim.using, claim.intent(state=1, avoid=code))
+    return _leave(claim, changes, Pages(), publication)
+
+
+def merge_tags(claim: Claimed, pages: Pages, tags: Mapping[str, Any]) -> bool:
+    """Merge tags into the execution's row and write the checkpoints in hand; the turn keeps the execution."""
+    connection = connections[claim.using]
+    bound = value(connection, field_of(Execution, "tags"), dict(tags))
+    merged = "e.tags || {tags}" if is_postgres(connection) else "json_patch(e.tags, {tags})"
+    return _run(claim, {"tags": build(merged, tags=bound)}, pages.consequences(claim))
+
+
+def ended_columns(claim: Claimed | None = None) -> dict[str, Any]:
+    """What every ending resets."""
+    return {
+        "wake_at": None,
+        "awaiting": "",
+        "pause_requested_at": None,
+        "blocked_by": "",
+        "revision": Sql("e.revision + 1"),
+    }
+
+
+def dead_letter(using: str, row: Mapping[str, Any], *, status: str, error: str | None) -> Sql:
+    """The letter of the execution's next generation, as a consequence."""
+    connection = connections[using]
+    table = DeadLetter._meta.db_table
+    generation = build(
+        f"(SELECT COALESCE(MAX(d.generation), 0) + 1 FROM {table} d WHERE d.execution_id = {{id}})",
+        id=value(connection, field_of(Execution, "id"), row["id"]),
+    )
+    values = {
+        "execution_id": row["id"],
+        "generation": generation,
+        "tenant": row["tenant"],
+        "workflow": row["workflow"],
+        "version": row["version"],
+        "correlation_id": row["correlation_id"],
+        "status": status,
+        "encoded_error": error,
+        "failures": "[]",
+        "recoveries": row["recoveries"],
+        "created_at": sql_now(connection),
+        "retried_by": "",
+    }
+    return insert_row(connection, DeadLetter, values, on_conflict="ON CONFLICT DO NOTHING")
+
+
+def cancel_pending(using: str, execution_id: Any) -> Sql:
+    """Close what an execution was in the middle of when it ended."""
+    connection = connections[using]
+    return build(
+        f"UPDATE {Checkpoint._meta.db_table} SET {{sets}} WHERE execution_id = {{id}} AND status = 'pending'"
+        " AND {guard}",
+        sets=assignments(connection, Checkpoint, {"status": "cancelled", "finished_at": sql_now(connection)}),
+        id=value(connection, field_of(Execution, "id"), execution_id),
+    )
+
+
+def update_execution(using: str, changes: Mapping[str, Any], where: Sql, returning: str = "id") -> Sql:
+    """The guard of a batch that changes one execution's row."""
+    return build(
+        f"UPDATE {EXECUTION} AS e SET {{changes}} WHERE {{where}} RETURNING {returning}",
+        changes=assignments(connections[using], Execution, changes),
+        where=where,
+    )
+
+
+def _unless_paused(claim: Claimed, moment: datetime | None) -> Sql | None:
+    if moment is None:
+        return None
+    bound = value(connections[claim.using], field_of(Execution, "wake_at"), moment)
+    return build("CASE WHEN e.pause_requested_at IS NULL THEN {bound} END", bound=bound)
+
+
+def _leave(claim: Claimed, changes: Mapping[str, Any], pages: Pages, publication: Publication | None) -> bool:
+    connection = connections[claim.using]
+    consequences = [*pages.consequences(claim), acknowledge(connection, claim.hint_id, claim.token)]
+    if publication is not None:
+        consequences += publication.consequences()
+    held = _run(claim, changes, consequences)
+    if held and publication is not None:
+        publication.announce()
+    return held
+
+
+def _run(claim: Claimed, changes: Mapping[str, Any], consequences: Sequence[Sql]) -> bool:
+    guard = update_execution(claim.using, changes, fence(claim))
+    return bool(repeated(claim.using, lambda: run_guarded(claim.using, guard, consequences)))

@@ -1,0 +1,249 @@
+"""What becomes of a leased hint whose execution could not simply be claimed.
+
+Stale hints are dropped, early ones go back to their time, lapsed leases are taken over and counted with the
+dead worker's name, executions past their cap are buried, those past their deadline are timed out. Each in a
+transaction of its own that begins by locking the execution.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import connections, transaction
+
+from django_durable.clock import sql_after, sql_now
+from django_durable.conf import config
+from django_durable.dispatch.hints import TABLE as HINT
+from django_durable.dispatch.hints import acknowledge, delete_all, put_back
+from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
+from django_durable.engine.contention import repeated
+from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
+from django_durable.engine.locking import lock_execution
+from django_durable.engine.transitions.claim import Odd, Terms
+from django_durable.engine.transitions.leave import (
+    cancel_pending,
+    dead_letter,
+    ended_columns,
+    update_execution,
+)
+from django_durable.errors import ExecutionNotFound, ExecutionTimedOut, WorkerLost
+from django_durable.models import Checkpoint, DispatchHint, Execution
+from django_durable.models.execution import TERMINAL
+from django_durable.payloads import encode_failure
+from django_durable.sql import Sql, build, execute, fetch, field_of, value
+
+TAKEOVERS_KEPT = 20
+"""How many take-overs an execution lists: the first few and the last ones."""
+
+
+def resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
+    """Deal with one odd hint; the claim, where it was a lapsed lease that may go on here."""
+    return repeated(using, lambda: _resolve(using, terms, odd))
+
+
+def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
+    connection = connections[using]
+    sent_at = time.monotonic()
+    with transaction.atomic(using=using):
+        if not _still_leased(using, odd):
+            return None
+        try:
+            now, row = lock_execution(using, odd.execution_id)
+        except ExecutionNotFound:
+            execute(using, acknowledge(connection, odd.hint_id, odd.token))
+            return None
+        if row["status"] in TERMINAL or (row["revision"], row["epoch"]) != (odd.revision, odd.epoch):
+            execute(using, acknowledge(connection, odd.hint_id, odd.token))
+            return None
+        if row["deadline"] is not None and row["deadline"] <= now:
+            _time_out(using, row)
+            return None
+        if row["lease_token"] is None:
+            return _resolve_unleased(using, odd, row, now)
+        return _take_over(using, terms, odd, row, now, sent_at)
+
+
+def _still_leased(using: str, odd: Odd) -> bool:
+    """Keep the hint's row from a peer while its execution is looked at; on SQLite this takes the write lock."""
+    connection = connections[using]
+    return bool(execute(using, _extend(using, odd, sql_after(connection, config().lease_seconds))))
+
+
+def _extend(using: str, odd: Odd, due_at: Sql) -> Sql:
+    """Extend the lease on an odd hint under its token."""
+    connection = connections[using]
+    return build(
+        f"UPDATE {HINT} SET due_at = {{due}} WHERE id = {{id}} AND token = {{token}}",
+        due=due_at,
+        id=value(connection, field_of(DispatchHint, "id"), odd.hint_id),
+        token=value(connection, field_of(DispatchHint, "token"), odd.token),
+    )
+
+
+def _resolve_unleased(using: str, odd: Odd, row: Mapping[str, Any], now: datetime) -> Claimed | None:
+    connection = connections[using]
+    if row["recoveries"] > _cap(row):
+        _bury(using, row, row["takeovers"], now)
+        return None
+    status = row["status"]
+    if status in ("pending", "waiting") and row["wake_at"] is not None and row["wake_at"] > now:
+        due = min(row["wake_at"], row["deadline"] or row["wake_at"])
+        execute(using, put_back(connection, odd.hint_id, odd.token, due))
+    elif row["deadline"] is not None and status in ("waiting", "paused"):
+        execute(using, put_back(connection, odd.hint_id, odd.token, row["deadline"]))
+    elif status in ("pending", "waiting", "compensating") and (status != "waiting" or row["wake_at"]):
+        # It became claimable between the two looks: due again at once.
+        execute(using, put_back(connection, odd.hint_id, odd.token, sql_now(connection)))
+    else:
+        execute(using, acknowledge(connection, odd.hint_id, odd.token))
+    return None
+
+
+def _cap(row: Mapping[str, Any]) -> int:
+    own: int | None = row["max_recoveries"]
+    return config().max_recoveries if own is None else own
+
+
+def _take_over(
+    using: str, terms: Terms, odd: Odd, row: Mapping[str, Any], now: datetime, sent_at: float
+) -> Claimed | None:
+    """The lease of a running execution has lapsed: count it, and go on or bury."""
+    recoveries = 1 if _progressed(using, row) else row["recoveries"] + 1
+    takeovers = note_takeover(row, now, "lease expired")
+    if recoveries > _cap(row):
+        _bury(using, {**row, "recoveries": recoveries}, takeovers, now)
+        return None
+    changes = {
+        "lease_token": odd.token,
+        "worker": terms.worker,
+        "claimed_at": sql_now(connections[using]),
+        "recoveries": recoveries,
+        "takeovers": takeovers,
+    }
+    _update(using, row, changes)
+    return Claimed(
+        using=using,
+        hint_id=odd.hint_id,
+        token=odd.token,
+        worker=terms.worker,
+        row={**{name: row[name] for name in COLUMNS}, "recoveries": recoveries},
+        read_at=now,
+        lease_seconds=config().lease_seconds,
+        sent_at=sent_at,
+    )
+
+
+def _progressed(using: str, row: Mapping[str, Any]) -> bool:
+    """Whether the lost claim had finished anything: progress resets the count."""
+    connection = connections[using]
+    return bool(
+        fetch(
+            using,
+            build(
+                f"SELECT 1 FROM {CHECKPOINT} WHERE execution_id = {{id}} AND lease_token = {{token}}"
+                " AND status <> 'pending' LIMIT 1",
+                id=value(connection, field_of(Execution, "id"), row["id"]),
+                token=value(connection, field_of(Checkpoint, "lease_token"), row["lease_token"]),
+            ),
+        )
+    )
+
+
+def note_takeover(row: Mapping[str, Any], now: datetime, reason: str) -> str:
+    """The list of take-overs with one more: who held it, from when to when, why it ended."""
+    entry = {
+        "worker": row["worker"],
+        "start": as_utc(row["claimed_at"]).isoformat() if row["claimed_at"] else None,
+        "end": now.isoformat(),
+        "reason": reason,
+    }
+    listed = [*json.loads(row["takeovers"] or "[]"), entry]
+    if len(listed) > TAKEOVERS_KEPT:
+        listed = listed[:5] + listed[5 - TAKEOVERS_KEPT :]
+    return json.dumps(listed)
+
+
+def _bury(using: str, row: Mapping[str, Any], takeovers: str, now: datetime) -> None:
+    lost = WorkerLost(
+        f"worker lost: {row['recoveries']} crashes without progress, the cap is {_cap(row)} (MAX_RECOVERIES)"
+    )
+    _end(using, row, "dead", encode_failure(lost), {"recoveries": row["recoveries"], "takeovers": takeovers})
+
+
+def _time_out(using: str, row: Mapping[str, Any]) -> None:
+    late = ExecutionTimedOut(f"the execution did not finish before its deadline {row['deadline'].isoformat()}")
+    _end(using, row, "timed_out", encode_failure(late), {})
+
+
+def _end(using: str, row: Mapping[str, Any], status: str, error: str, more: Mapping[str, Any]) -> None:
+    connection = connections[using]
+    changes = {
+        **ended_columns(),
+        "status": status,
+        "lease_token": None,
+        "worker": "",
+        "claimed_at": None,
+        "encoded_output": None,
+        "encoded_error": error,
+        "failed_positions": "",
+        "finished_at": sql_now(connection),
+        **more,
+    }
+    _update(using, row, changes)
+    execute(using, cancel_pending(using, row["id"]))
+    execute(using, dead_letter(using, row, status=status, error=error))
+    execute(using, delete_all(connection, row["id"]))
+
+
+def _update(using: str, row: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
+    here = build("e.id = {id}", id=value(connections[using], field_of(Execution, "id"), row["id"]))
+    fetch(using, update_execution(using, changes, here))
+
+
+def time_out_claimed(claim: Claimed) -> bool:
+    """Time an execution out under the token of the turn that overran; ``False`` if the token is gone."""
+    using = claim.using
+
+    def attempt() -> bool:
+        with transaction.atomic(using=using):
+            # SQLite takes its write lock with the first write, so the guard comes before the look.
+            if not execute(using, _touch(claim)):
+                return False
+            _now, row = lock_execution(using, claim.id)
+            _time_out(using, row)
+            return True
+
+    return repeated(using, attempt)
+
+
+def _touch(claim: Claimed) -> Sql:
+    return build(f"UPDATE {EXECUTION} AS e SET lease_token = e.lease_token WHERE {{fence}}", fence=fence(claim))
+
+
+def abandon_attempt(claim: Claimed, reason: str) -> bool:
+    """Give up a claim whose body ended the way a process ends: counted like a crash, due again shortly."""
+    using = claim.using
+
+    def attempt() -> bool:
+        with transaction.atomic(using=using):
+            if not execute(using, _touch(claim)):
+                return False
+            now, row = lock_execution(using, claim.id)
+            changes = {
+                "status": Sql("CASE WHEN e.status = 'running' THEN 'pending' ELSE e.status END"),
+                "lease_token": None,
+                "worker": "",
+                "claimed_at": None,
+                "recoveries": 1 if _progressed(using, row) else row["recoveries"] + 1,
+                "takeovers": note_takeover(row, now, reason),
+            }
+            _update(using, row, changes)
+            pause = sql_after(connections[using], min(60.0, 2.0 ** row["recoveries"] / 2))
+            execute(using, put_back(connections[using], claim.hint_id, claim.token, pause))
+            return True
+
+    return repeated(using, attempt)

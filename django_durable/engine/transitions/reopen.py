@@ -1,0 +1,114 @@
+"""Reopen: an operator's retry of a failed, timed out or dead execution, once per dead letter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, transaction
+from django.db.models import Q
+
+from django_durable.clock import sql_now
+from django_durable.engine.contention import repeated
+from django_durable.engine.locking import lock_execution
+from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.verbs import Attribution, note, reopen_row
+from django_durable.errors import InvalidTransition
+from django_durable.models import Checkpoint, DeadLetter
+from django_durable.sql import assignments, build, execute, field_of, value
+
+
+def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
+    """Open fresh budgets, keep what was done, remove what ended the run, and publish.
+
+    Raises ``InvalidTransition``: not in a status that a retry may leave, retried already (``actor`` says by
+    whom), or its key is held by a newer run.
+    """
+
+    def attempt() -> None:
+        with transaction.atomic(using=using):
+            now, row = lock_execution(using, execution_id)
+            _check(using, row)
+            letter = _take_letter(using, row, by)
+            removed = _clear_failures(using, row)
+            if letter is not None and removed:
+                DeadLetter.objects.using(using).filter(pk=letter).update(failures=json.dumps(removed))
+            reopen_row(using, row, now, _fresh_budgets(row, now))
+            note(using, row, "retry", by)
+
+    repeated(using, attempt)
+
+
+def _check(using: str, row: Mapping[str, Any]) -> None:
+    if row["status"] not in SOURCES["reopen"]:
+        last = DeadLetter.objects.using(using).filter(execution_id=row["id"]).order_by("-generation").first()
+        actor = last.retried_by if last is not None and last.retried_at is not None else None
+        already = f"; it was retried by {actor} already" if actor else ""
+        raise InvalidTransition(
+            f"execution {row['id']} is {row['status']}{already}; only a failed, timed out or dead execution"
+            " can be retried",
+            actor=actor,
+        )
+    if row["key"] is not None and row["current_key"] is None:
+        raise InvalidTransition(f"execution {row['id']} is superseded: a newer run holds the key {row['key']!r}")
+
+
+def _take_letter(using: str, row: Mapping[str, Any], by: Attribution) -> int | None:
+    """Close the open letter by a conditional update: of two operators exactly one wins."""
+    newest = DeadLetter.objects.using(using).filter(execution_id=row["id"]).order_by("-generation").first()
+    if newest is None:
+        return None
+    connection = connections[using]
+    won = execute(
+        using,
+        build(
+            f"UPDATE {DeadLetter._meta.db_table} SET {{sets}} WHERE id = {{id}} AND retried_at IS NULL",
+            sets=assignments(connection, DeadLetter, {"retried_at": sql_now(connection), "retried_by": by.actor}),
+            id=value(connection, field_of(DeadLetter, "id"), newest.pk),
+        ),
+    )
+    if not won:
+        newest.refresh_from_db(using=using)
+        raise InvalidTransition(
+            f"execution {row['id']} was retried by {newest.retried_by} already", actor=newest.retried_by
+        )
+    return int(newest.pk)
+
+
+def _clear_failures(using: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Remove the checkpoints that ended the run and what hung on them; put back what was under way."""
+    ended_by = json.loads(row["failed_positions"] or "{}")
+    checkpoints = Checkpoint.objects.using(using).filter(execution_id=row["id"])
+    doomed = Q(position__in=ended_by.get("positions", [])) | Q(kind="step", status__in=["pending", "cancelled"])
+    if "from" in ended_by:
+        doomed |= Q(position__gte=ended_by["from"])
+    removed = [
+        {
+            "position": c.position,
+            "kind": c.kind,
+            "name": c.name,
+            "status": c.status,
+            "attempt": c.attempt,
+            "error": c.encoded_error,
+        }
+        for c in checkpoints.filter(doomed)
+    ]
+    checkpoints.filter(doomed).delete()
+    # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
+    checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
+    return removed
+
+
+def _fresh_budgets(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    timeout = row["timeout_seconds"]
+    return {
+        "recoveries": 0,
+        "deadline": None if timeout is None else now + timedelta(seconds=timeout),
+        "encoded_output": None,
+        "failed_positions": "",
+        "cancel_requested_at": None,
+        "finished_at": None,
+    }

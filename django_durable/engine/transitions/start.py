@@ -1,0 +1,254 @@
+"""Start: the execution and the intent to run it, in the caller's transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, OperationalError, connections, transaction
+
+from django_durable.clock import sql_after, sql_now
+from django_durable.dispatch.hints import Intent
+from django_durable.dispatch.intents import Publication
+from django_durable.engine.contention import repeated
+from django_durable.errors import ExecutionConflict
+from django_durable.ids import time_ordered_id
+from django_durable.models import Execution, TenantEpoch
+from django_durable.models.execution import TERMINAL
+from django_durable.payloads import same_value
+from django_durable.sql import (
+    Sql,
+    build,
+    columns,
+    convert,
+    execute,
+    field_of,
+    insert_row,
+    is_postgres,
+    run_guarded,
+    value,
+)
+
+TABLE = Execution._meta.db_table
+RETURNED = tuple(f.attname for f in Execution._meta.concrete_fields if f.name != "tags")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One start, bound and encoded; nothing of it depends on the process that asked."""
+
+    workflow: str
+    version: str
+    source_digest: str
+    encoded_input: str
+    queue: str
+    priority: int
+    tenant: str = ""
+    key: str | None = None
+    on_conflict: str = "existing"
+    run_after: datetime | None = None
+    timeout_seconds: float | None = None
+    max_recoveries: int | None = None
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    correlation_id: str = ""
+    parent_close: str = "cancel"
+    id: UUID = field(default_factory=time_ordered_id)
+
+    @property
+    def current_key(self) -> str | None:
+        """The chain's unique mark; ``None`` without a key."""
+        if self.key is None:
+            return None
+        text = "\x00".join((self.tenant, self.workflow, self.key))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def start(using: str, order: Order) -> Execution[Any]:
+    """Insert the execution, or find the one with this key; ``is_new`` on the instance says which.
+
+    One statement on PostgreSQL; a duplicate key or an isolation level other than READ COMMITTED costs two more.
+    Raises ``ExecutionConflict`` for another input under the same key, with ``on_conflict="error"`` for any
+    existing one, and where this transaction's snapshot cannot see the winner.
+    """
+    condition = "" if order.key is None else _only_read_committed(using)
+    return _insert(using, order, condition) or _start_again(using, order)
+
+
+def _only_read_committed(using: str) -> str:
+    """In a snapshot that stands still a conflict is an error that ends the caller's transaction: not tried."""
+    if is_postgres(connections[using]):
+        return " AND current_setting('transaction_isolation') = 'read committed'"
+    return ""
+
+
+def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
+    connection = connections[using]
+    guard = insert_row(
+        connection,
+        Execution,
+        _columns(using, order),
+        source=Sql(f"FROM (SELECT 1 AS one) AS one WHERE 1 = 1{condition}"),
+        on_conflict=f"ON CONFLICT (current_key) DO NOTHING RETURNING {columns(Execution, RETURNED)}",
+    )
+    intent = Intent(
+        execution_id=order.id,
+        workflow=order.workflow,
+        version=order.version,
+        revision=1,
+        epoch=0,
+        queue=order.queue,
+        priority=order.priority,
+        due_at=order.run_after,
+    )
+    publication = Publication(using, intent)
+    rows = repeated(using, lambda: run_guarded(using, guard, publication.consequences(first=True)))
+    if not rows:
+        return None
+    publication.announce()
+    return _instance(using, order, rows[0])
+
+
+def _instance(using: str, order: Order, row: Sequence[Any]) -> Execution[Any]:
+    """The row that was just inserted, without reading it again."""
+    values = convert(connections[using], Execution, RETURNED, row)
+    execution: Execution[Any] = Execution(**values, tags=dict(order.tags))
+    execution._state.adding = False
+    execution._state.db = using
+    execution.is_new = True
+    return execution
+
+
+def _columns(using: str, order: Order) -> dict[str, Any]:
+    connection = connections[using]
+    now = sql_now(connection)
+    return {
+        "id": order.id,
+        "tenant": order.tenant,
+        "workflow": order.workflow,
+        "version": order.version,
+        "source_digest": order.source_digest,
+        "key": order.key,
+        "run": 1,
+        "chain_id": order.id,
+        "current_key": order.current_key,
+        "status": "pending",
+        "queue": order.queue,
+        "priority": order.priority,
+        "tags": dict(order.tags),
+        "correlation_id": order.correlation_id,
+        "parent_close": order.parent_close,
+        "root_id": order.id,
+        "revision": 1,
+        "epoch": _epoch(using, order.tenant),
+        "worker": "",
+        "recoveries": 0,
+        "max_recoveries": order.max_recoveries,
+        "takeovers": "[]",
+        "run_after": order.run_after,
+        "wake_at": order.run_after,
+        "deadline": _deadline(using, order),
+        "timeout_seconds": order.timeout_seconds,
+        "awaiting": "",
+        "ending_as": "",
+        "failed_positions": "",
+        "blocked_by": "",
+        "seed": secrets.token_hex(16),
+        "encoded_input": order.encoded_input,
+        "created_at": now,
+    }
+
+
+def _epoch(using: str, tenant: str) -> Sql | int:
+    """The tenant's current epoch, read in the accepting transaction."""
+    if not tenant:
+        return 0
+    connection = connections[using]
+    lock = " FOR SHARE" if is_postgres(connection) else ""
+    return build(
+        f"COALESCE((SELECT t.epoch FROM {TenantEpoch._meta.db_table} t WHERE t.tenant = {{tenant}}{lock}), 0)",
+        tenant=value(connection, field_of(TenantEpoch, "tenant"), tenant),
+    )
+
+
+def _deadline(using: str, order: Order) -> datetime | Sql | None:
+    if order.timeout_seconds is None:
+        return None
+    if order.run_after is not None:
+        return order.run_after + timedelta(seconds=order.timeout_seconds)
+    return sql_after(connections[using], order.timeout_seconds)
+
+
+def _start_again(using: str, order: Order) -> Execution[Any]:
+    """The insert found the key taken, or did not dare: look, then insert in a savepoint where nothing is seen."""
+    existing = _current(using, order)
+    if existing is None:
+        try:
+            with transaction.atomic(using=using):
+                inserted = _insert(using, order, "")
+                if inserted is not None:
+                    return inserted
+        except (IntegrityError, OperationalError) as error:
+            raise _unseen(order) from error
+        existing = _current(using, order)
+        if existing is None:
+            raise _unseen(order)
+    return _meet(using, order, existing)
+
+
+def _unseen(order: Order) -> ExecutionConflict:
+    return ExecutionConflict(
+        f"key {order.key!r} of workflow {order.workflow!r} belongs to an execution that this transaction's"
+        " snapshot cannot see; retry the whole transaction"
+    )
+
+
+def _current(using: str, order: Order) -> Execution[Any] | None:
+    found: Execution[Any] | None = Execution._base_manager.using(using).filter(current_key=order.current_key).first()
+    return found
+
+
+def _meet(using: str, order: Order, existing: Execution[Any]) -> Execution[Any]:
+    if order.on_conflict == "error":
+        raise ExecutionConflict(
+            f"key {order.key!r} of workflow {order.workflow!r} is taken by execution {existing.pk}"
+            f" ({existing.status})"
+        )
+    if order.on_conflict == "restart" and existing.status in TERMINAL:
+        return _restart(using, order, existing)
+    first = existing
+    if existing.chain_id != existing.pk:
+        first = Execution._base_manager.using(using).get(pk=existing.chain_id)
+    if not same_value(first.encoded_input, order.encoded_input):
+        raise ExecutionConflict(
+            f"key {order.key!r} of workflow {order.workflow!r} belongs to execution {existing.pk}, which was"
+            " started with another input; use another key, or the same input"
+        )
+    return existing
+
+
+def _restart(using: str, order: Order, existing: Execution[Any]) -> Execution[Any]:
+    """A new chain takes the key over from one that has ended."""
+    connection = connections[using]
+    with transaction.atomic(using=using):
+        freed = execute(
+            using,
+            build(
+                f"UPDATE {TABLE} SET current_key = NULL WHERE id = {{id}} AND current_key = {{key}}"
+                " AND status IN ('completed', 'failed', 'cancelled', 'timed_out', 'dead')",
+                id=value(connection, field_of(Execution, "id"), existing.pk),
+                key=value(connection, field_of(Execution, "current_key"), order.current_key),
+            ),
+        )
+        inserted = _insert(using, order, "") if freed else None
+        if inserted is not None:
+            return inserted
+    # Somebody else restarted it first: theirs is the current one.
+    winner = _current(using, order)
+    if winner is None:
+        raise _unseen(order)
+    return winner

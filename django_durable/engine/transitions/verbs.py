@@ -1,0 +1,188 @@
+"""What operators ask for: cancel, pause, resume. Each locks the row, decides, and writes once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, transaction
+
+from django_durable.clock import sql_now
+from django_durable.dispatch.hints import Intent, delete_all, delete_older
+from django_durable.dispatch.intents import Publication
+from django_durable.engine.contention import repeated
+from django_durable.engine.locking import lock_execution
+from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.leave import FREE, cancel_pending, ended_columns, update_execution
+from django_durable.errors import InvalidTransition
+from django_durable.ids import time_ordered_id
+from django_durable.models import Checkpoint, Execution, OperatorAction, OperatorNote
+from django_durable.sql import assignments, build, execute, fetch, field_of, insert_row, value
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Who asks, and why."""
+
+    actor: str
+    reason: str = ""
+
+
+def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
+    """End an execution as ``cancelled`` in any live state, at once; whether this call won.
+
+    A take-over: a running turn loses its token here, so nothing of it commits afterwards.
+    """
+
+    def attempt() -> bool:
+        with transaction.atomic(using=using):
+            _now, row = lock_execution(using, execution_id)
+            if row["status"] == "continued" and row["successor_id"] is not None:
+                return cancel(using, row["successor_id"], by)
+            if row["status"] not in SOURCES["cancel"]:
+                return False
+            now = sql_now(connections[using])
+            changes = {
+                **FREE,
+                **ended_columns(),
+                "status": "cancelled",
+                "cancel_requested_at": now,
+                "encoded_output": None,
+                "encoded_error": None,
+                "finished_at": now,
+            }
+            write_execution(using, execution_id, changes)
+            execute(using, cancel_pending(using, execution_id))
+            execute(using, delete_all(connections[using], execution_id))
+            note(using, row, "cancel", by)
+            return True
+
+    return repeated(using, attempt)
+
+
+def pause(using: str, execution_id: UUID, by: Attribution) -> None:
+    """Pause at once, or leave the wish for the running turn's next position. Raises ``InvalidTransition``."""
+
+    def attempt() -> None:
+        with transaction.atomic(using=using):
+            _now, row = lock_execution(using, execution_id)
+            if row["status"] == "continued" and row["successor_id"] is not None:
+                return pause(using, row["successor_id"], by)
+            if row["status"] not in SOURCES["pause"] or row["pause_requested_at"] is not None:
+                raise InvalidTransition(f"execution {execution_id} is {row['status']}; it cannot be paused")
+            if row["status"] == "running":
+                write_execution(using, execution_id, {"pause_requested_at": sql_now(connections[using])})
+            else:
+                _pause_at_once(using, row)
+            note(using, row, "pause", by)
+            return None
+
+    repeated(using, attempt)
+
+
+def _pause_at_once(using: str, row: Mapping[str, Any]) -> None:
+    revision = row["revision"] + 1
+    changes = {"status": "paused", "wake_at": None, "awaiting": "", "blocked_by": "", "encoded_error": None}
+    write_execution(using, row["id"], {**changes, "revision": revision})
+    if row["deadline"] is None:
+        execute(using, delete_older(connections[using], row["id"], revision))
+    else:
+        # Only the deadline still counts while it is paused.
+        publish(using, row, revision, row["deadline"])
+
+
+def resume(using: str, execution_id: UUID, by: Attribution) -> None:
+    """Let a paused or blocked execution go on; a breakpoint that it stands at is passed."""
+
+    def attempt() -> None:
+        with transaction.atomic(using=using):
+            now, row = lock_execution(using, execution_id)
+            if row["status"] == "running" and row["pause_requested_at"] is not None:
+                write_execution(using, execution_id, {"pause_requested_at": None})
+            elif row["status"] in (*SOURCES["resume"], *SOURCES["unblock"]):
+                if row["status"] == "paused":
+                    _pass_breakpoint(using, execution_id)
+                reopen_row(using, row, now, {})
+            else:
+                raise InvalidTransition(f"execution {execution_id} is {row['status']}; there is nothing to resume")
+            note(using, row, "resume", by)
+
+    repeated(using, attempt)
+
+
+def reopen_row(using: str, row: Mapping[str, Any], now: datetime, more: Mapping[str, Any]) -> None:
+    """Back to ``pending`` with the next intent, due now, or at the start's ``run_after`` if that lies ahead."""
+    later = row["run_after"] if row["run_after"] is not None and row["run_after"] > now else None
+    revision = row["revision"] + 1
+    changes = {
+        **FREE,
+        "status": "pending",
+        "wake_at": later,
+        "awaiting": "",
+        "blocked_by": "",
+        "encoded_error": None,
+        "pause_requested_at": None,
+        "revision": revision,
+        **more,
+    }
+    write_execution(using, row["id"], changes)
+    publish(using, row, revision, later)
+
+
+def publish(using: str, row: Mapping[str, Any], revision: int, due_at: datetime | None) -> None:
+    """Write the intent of a revision within the open transaction."""
+    intent = Intent(
+        execution_id=row["id"],
+        workflow=row["workflow"],
+        version=row["version"],
+        revision=revision,
+        epoch=row["epoch"],
+        queue=row["queue"],
+        priority=row["priority"],
+        due_at=due_at,
+    )
+    publication = Publication(using, intent)
+    for consequence in publication.consequences():
+        execute(using, consequence)
+    publication.announce()
+
+
+def _pass_breakpoint(using: str, execution_id: UUID) -> None:
+    connection = connections[using]
+    now = sql_now(connection)
+    execute(
+        using,
+        build(
+            f"UPDATE {Checkpoint._meta.db_table} SET {{sets}} WHERE execution_id = {{id}}"
+            " AND kind = 'breakpoint' AND status = 'pending'",
+            sets=assignments(connection, Checkpoint, {"status": "completed", "finished_at": now}),
+            id=value(connection, field_of(Execution, "id"), execution_id),
+        ),
+    )
+
+
+def write_execution(using: str, execution_id: UUID, changes: Mapping[str, Any]) -> None:
+    """Write a row that this transaction has locked."""
+    here = build("e.id = {id}", id=value(connections[using], field_of(Execution, "id"), execution_id))
+    fetch(using, update_execution(using, changes, here))
+
+
+def note(using: str, row: Mapping[str, Any], verb: str, by: Attribution) -> None:
+    """Record who did what and why: the reason on the plane, the ids on the spine, in this transaction."""
+    connection = connections[using]
+    identity = time_ordered_id()
+    common = {
+        "id": identity,
+        "execution_id": row["id"],
+        "verb": verb,
+        "actor": by.actor,
+        "at": sql_now(connection),
+    }
+    execute(
+        using,
+        insert_row(connection, OperatorNote, {**common, "reason": by.reason, "revision": row["revision"]}),
+    )
+    execute(using, insert_row(connection, OperatorAction, common))

@@ -1,0 +1,81 @@
+"""Wait: take a message that is there, close a wait whose time is over, or suspend; under one exclusive lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connections, transaction
+
+from django_durable.engine.claimed import Claimed
+from django_durable.engine.journal import EXECUTION, fence
+from django_durable.engine.messages import Letter, consume, first_unread
+from django_durable.engine.transitions.leave import Pages, suspend
+from django_durable.sql import build, execute, fetch, is_postgres
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How a wait came out: refused by the fence, a message taken, its time over, or suspended."""
+
+    refused: bool = False
+    letter: Letter | None = None
+    timed_out: bool = False
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the execution now waits without a worker."""
+        return not self.refused and self.letter is None and not self.timed_out
+
+
+def wait_for_messages(
+    claim: Claimed,
+    pages: Callable[[Mapping[str, Any]], Pages],
+    *,
+    position: int,
+    channels: Sequence[str],
+    until: datetime | None,
+    timed_out_error: str,
+) -> Waited:
+    """One transaction: ``pages`` makes the checkpoint to write from its changes.
+
+    A message that was accepted before ``until`` wins, also when it is noticed later; one that came after stays
+    for the next wait.
+    """
+    using = claim.using
+    with transaction.atomic(using=using):
+        if not _lock_fenced(claim):
+            return Waited(refused=True)
+        letter = first_unread(using, claim.id, channels, before=until)
+        if letter is not None:
+            changes = {"status": "completed", "encoded_output": letter.payload, "finished_at": claim.now()}
+            _write(claim, pages(changes))
+            consume(using, letter.id, position)
+            return Waited(letter=letter)
+        if until is not None and claim.now() >= until:
+            _write(
+                claim,
+                pages({"status": "failed", "encoded_error": timed_out_error, "finished_at": claim.now()}),
+            )
+            return Waited(timed_out=True)
+        waiting = pages({"status": "pending", "wake_at": until})
+        if not suspend(claim, waiting, wake_at=until, awaiting=json.dumps(list(channels))):
+            return Waited(refused=True)
+        return Waited()
+
+
+def _lock_fenced(claim: Claimed) -> bool:
+    """Lock the execution's row exclusively, if this claim still holds it."""
+    if is_postgres(connections[claim.using]):
+        statement = build(f"SELECT 1 FROM {EXECUTION} e WHERE {{fence}} FOR UPDATE", fence=fence(claim))
+        return bool(fetch(claim.using, statement))
+    statement = build(f"UPDATE {EXECUTION} AS e SET lease_token = e.lease_token WHERE {{fence}}", fence=fence(claim))
+    return bool(execute(claim.using, statement))
+
+
+def _write(claim: Claimed, pages: Pages) -> None:
+    for consequence in pages.consequences(claim):
+        execute(claim.using, consequence)

@@ -1,0 +1,83 @@
+"""The tables, and the life of an execution through them.
+
+``start`` writes an **Execution** in the caller's transaction together with the intent to run it: a
+**DispatchHint** where the plane is the spine's database, an **Outbox** row where it is not. A worker leases
+the hint and claims the execution; its turn appends one **Checkpoint** a position. What arrives from outside is
+a **Message**; the execution's row serialises sender and waiter. The end deletes the hints; a failure leaves a
+**DeadLetter** that one operator can act on, once.
+
+On every plane (a tenant's own data; written by ``engine`` alone unless said otherwise):
+
+======================  ==========================================================================
+Execution               one run of a workflow: row and state in one
+Checkpoint              one position of a run's history
+Message                 what was sent to an execution, kept until a wait takes it
+EventRow, EventTaken    published events, and which execution took which
+Join                    how far a fan-out has come
+Outbox                  intents on their way to the spine; written by ``dispatch``
+DeadLetter              a failed, timed out or dead run, one generation each
+OperatorNote            who did what and why: the reason stays on the plane
+TenantEpoch             the tenant's current epoch, the truth for every fence
+======================  ==========================================================================
+
+On the spine (ids only, no names, values or error texts; written by ``dispatch`` and ``planes``):
+
+======================  ==========================================================================
+DispatchHint            work in flight: due, leased, parked; the lease's expiry lives here only
+ExecutionRoute          on which plane an execution lives
+DataPlane               a plane: its name, database alias and state
+TenantPlacement         the plane of a tenant
+OperatorAction          who did which verb to which execution
+SweepClaim              when a sweep last ran, so that any number of processes may try
+======================  ==========================================================================
+"""
+
+from django_durable.models.checkpoint import Checkpoint
+from django_durable.models.dead_letter import DeadLetter
+from django_durable.models.event import EventRow, EventTaken
+from django_durable.models.execution import Execution, ExecutionQuerySet, Status
+from django_durable.models.hint import DispatchHint
+from django_durable.models.join import Join
+from django_durable.models.message import Message
+from django_durable.models.operator import OperatorAction, OperatorNote
+from django_durable.models.outbox import Outbox
+from django_durable.models.placement import DataPlane, ExecutionRoute, TenantPlacement
+from django_durable.models.sweep import SweepClaim
+from django_durable.models.tenant import TenantEpoch
+
+PLANE_MODELS = (
+    Execution,
+    Checkpoint,
+    Message,
+    EventRow,
+    EventTaken,
+    Join,
+    Outbox,
+    DeadLetter,
+    OperatorNote,
+    TenantEpoch,
+)
+SPINE_MODELS = (DispatchHint, ExecutionRoute, DataPlane, TenantPlacement, OperatorAction, SweepClaim)
+
+__all__ = [
+    "PLANE_MODELS",
+    "SPINE_MODELS",
+    "Checkpoint",
+    "DataPlane",
+    "DeadLetter",
+    "DispatchHint",
+    "EventRow",
+    "EventTaken",
+    "Execution",
+    "ExecutionQuerySet",
+    "ExecutionRoute",
+    "Join",
+    "Message",
+    "OperatorAction",
+    "OperatorNote",
+    "Outbox",
+    "Status",
+    "SweepClaim",
+    "TenantEpoch",
+    "TenantPlacement",
+]

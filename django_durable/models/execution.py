@@ -1,0 +1,281 @@
+"""Execution: one run of a workflow, its row and its state in one."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from django_durable.ids import time_ordered_id
+from django_durable.models.columns import NameField
+
+if TYPE_CHECKING:
+    from django_stubs_ext.db.models.manager import RelatedManager
+
+    from django_durable.models.checkpoint import Checkpoint
+
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+
+    class ResultOf(Generic[R]):
+        """Generic in the result, for type checkers."""
+else:
+
+    class ResultOf:
+        """At run time ``Execution[int]`` is ``Execution``: a model must not inherit from ``typing.Generic``."""
+
+        def __class_getitem__(cls, result):
+            return cls
+
+
+class Status(models.TextChoices):
+    """The twelve statuses of an execution."""
+
+    PENDING = "pending", _("pending")
+    RUNNING = "running", _("running")
+    WAITING = "waiting", _("waiting")
+    PAUSED = "paused", _("paused")
+    BLOCKED = "blocked", _("blocked")
+    COMPENSATING = "compensating", _("compensating")
+    COMPLETED = "completed", _("completed")
+    CONTINUED = "continued", _("continued")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+    TIMED_OUT = "timed_out", _("timed out")
+    DEAD = "dead", _("dead")
+
+
+TERMINAL = ("completed", "continued", "failed", "cancelled", "timed_out", "dead")
+ACTIVE = ("pending", "running", "waiting", "paused", "blocked", "compensating")
+RETRYABLE = ("failed", "timed_out", "dead")
+
+
+class ExecutionQuerySet(models.QuerySet["Execution[Any]"]):
+    """Reads only: the engine alone writes executions."""
+
+    def active(self) -> Self:
+        """Executions that have not ended."""
+        return self.filter(status__in=ACTIVE)
+
+    def terminal(self) -> Self:
+        """Executions that have ended."""
+        return self.filter(status__in=TERMINAL)
+
+    def tagged(self, **tags: str | int | bool) -> Self:
+        """Executions that carry all of these tags."""
+        return self.filter(**{f"tags__{name}": tag for name, tag in tags.items()})
+
+    def locate(self, id: uuid.UUID | str) -> Execution[Any]:
+        """The execution with this id, on whatever plane it lives. Raises ``ExecutionNotFound``."""
+        from django_durable.planes.location import locate
+
+        return locate(id)
+
+    def create(self, **kwargs: Any) -> NoReturn:
+        raise TypeError("executions are started with Workflow.start(), not created")
+
+    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("executions are started with Workflow.start_many(), not created")
+
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("executions are changed by their verbs (cancel, retry, …), not by bulk_update()")
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise TypeError("executions are changed by their verbs (cancel, retry, …), not by update()")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("executions are removed by `manage.py durable prune`, not by delete()")
+
+
+class Execution(models.Model, ResultOf[R]):
+    """One run of a workflow. Read it freely; change it through its verbs, each one transaction."""
+
+    id = models.UUIDField(primary_key=True, default=time_ordered_id, editable=False)
+    tenant = NameField(_("tenant"), default="", blank=True)
+    workflow = NameField(_("workflow"))
+    version = NameField(_("version"), max_length=64)
+    source_digest = models.CharField(max_length=64, default="", editable=False)
+    key = NameField(_("key"), null=True)
+    run = models.PositiveIntegerField(_("run"), default=1)
+    # The first run of its chain: a start with the same key is compared with that run's input.
+    chain_id = models.UUIDField()
+    # A digest of (tenant, workflow, key) on the newest run of a chain, NULL on the others: three names of 255
+    # four-byte characters do not fit into one PostgreSQL index row.
+    current_key = models.CharField(max_length=64, null=True, unique=True, editable=False)
+
+    status = models.CharField(_("status"), max_length=16, choices=Status.choices, default=Status.PENDING)
+    queue = NameField(_("queue"))
+    priority = models.SmallIntegerField(_("priority"), default=0)
+    tags = models.JSONField(_("tags"), default=dict, blank=True)
+    correlation_id = NameField(_("correlation id"), default="", blank=True)
+
+    parent_id = models.UUIDField(null=True, db_index=True)
+    parent_position = models.IntegerField(null=True)
+    parent_item = models.IntegerField(null=True)
+    parent_close = models.CharField(max_length=16, default="cancel")
+    root_id = models.UUIDField()
+    successor_id = models.UUIDField(null=True)
+
+    # Counts intents: it grows exactly when a hint is written or withdrawn.
+    revision = models.IntegerField(default=1)
+    epoch = models.IntegerField(default=0)
+    lease_token = models.UUIDField(null=True)
+    worker = models.CharField(max_length=128, default="")
+    claimed_at = models.DateTimeField(null=True)
+    recoveries = models.IntegerField(default=0)
+    max_recoveries = models.IntegerField(null=True)
+    takeovers = models.TextField(default="[]")
+
+    run_after = models.DateTimeField(null=True)
+    wake_at = models.DateTimeField(_("wakes at"), null=True)
+    deadline = models.DateTimeField(_("deadline"), null=True)
+    timeout_seconds = models.FloatField(null=True)
+    # The channels that a waiting execution waits for, as a JSON list.
+    awaiting = models.TextField(default="", blank=True)
+
+    pause_requested_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(_("cancel requested at"), null=True)
+    ending_as = models.CharField(max_length=16, default="", blank=True)
+    failed_positions = models.TextField(default="", blank=True)
+    # Digest of the code that blocked it: only other code looks again.
+    blocked_by = models.CharField(max_length=16, default="", blank=True)
+
+    seed = models.CharField(max_length=32, editable=False)
+    encoded_input = models.TextField()
+    encoded_output = models.TextField(null=True)
+    encoded_error = models.TextField(null=True)
+
+    created_at = models.DateTimeField(_("created at"))
+    started_at = models.DateTimeField(_("started at"), null=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
+
+    objects = ExecutionQuerySet.as_manager()
+
+    # Whether the call that returned this instance started it.
+    is_new = False
+
+    if TYPE_CHECKING:
+        checkpoints: RelatedManager[Checkpoint]
+
+    class Meta:
+        verbose_name = _("execution")
+        verbose_name_plural = _("executions")
+        default_permissions = ("view",)
+        permissions = [
+            ("view_payload", _("Can see inputs, results and error texts")),
+            ("start_execution", _("Can start executions")),
+            ("signal_execution", _("Can send signals and updates")),
+            ("cancel_execution", _("Can cancel executions")),
+            ("pause_execution", _("Can pause and resume executions")),
+            ("retry_execution", _("Can retry executions")),
+            ("fork_execution", _("Can fork executions")),
+            ("decide_approval", _("Can decide approvals")),
+        ]
+        indexes = [
+            models.Index(fields=["status", "id"], name="durable_exec_status"),
+            models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workflow} {self.key or self.pk}"
+
+    def save(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("executions are changed by their verbs (signal, cancel, retry, …), not by save()")
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("executions are removed by `manage.py durable prune`, not by delete()")
+
+    @property
+    def using(self) -> str:
+        """Alias of the database that this row was read from."""
+        return self._state.db or "default"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the execution has ended; only an operator's retry leaves failed, timed_out and dead."""
+        return self.status in TERMINAL
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The arguments of the start, by parameter name; a fresh copy."""
+        from django_durable.payloads import decode
+
+        arguments: dict[str, Any] = decode(self.encoded_input)
+        return arguments
+
+    @property
+    def output(self) -> R | None:
+        """The result; ``None`` unless completed."""
+        from django_durable.payloads import decode
+
+        if self.status != Status.COMPLETED or self.encoded_output is None:
+            return None
+        value: R = decode(self.encoded_output)
+        return value
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """``{"type", "message", "traceback", …}``; ``None`` unless failed, timed_out, dead or blocked."""
+        from django_durable.payloads import decode_failure
+
+        if self.encoded_error is None:
+            return None
+        return decode_failure(self.encoded_error)
+
+    def result(self, timeout: float | timedelta | None = None) -> R:
+        """Wait for the end and return the result.
+
+        Polls by primary key with back-off, up to ``timeout`` seconds (``TimeoutError``); without one, for ever.
+        Raises ``ExecutionFailed``, ``ExecutionCancelled``; ``InvalidTransition`` inside a transaction, a turn or
+        a step, where waiting could never end, unless the execution has already ended.
+        """
+        from django_durable.operators.result import wait_for_result
+
+        value: R = wait_for_result(self, timeout)
+        return value
+
+    def signal(self, name: str, payload: Any = None, *, dedup_key: str | None = None) -> int:
+        """Send a signal; returns the message's id once it is stored. Raises ``ExecutionClosed`` after the end."""
+        from django_durable.operators.signal import send_signal
+
+        return send_signal(self, name, payload, dedup_key=dedup_key)
+
+    def value(self, key: str, default: Any = None) -> Any:
+        """What the workflow last published with ``ctx.set_value(key, …)``."""
+        from django_durable.operators.inspect import read_value
+
+        return read_value(self, key, default)
+
+    def history(self) -> list[dict[str, Any]]:
+        """The checkpoints in order: position kind name status attempts started_at finished_at output error."""
+        from django_durable.operators.inspect import read_history
+
+        return read_history(self)
+
+    def cancel(self, *, compensate: bool = True, actor: Any = None, reason: str = "") -> bool:
+        """Cancel; returns whether this call won. ``False``: it had ended, or was already being cancelled."""
+        from django_durable.operators.cancel import cancel
+
+        return cancel(self, compensate=compensate, actor=actor, reason=reason)
+
+    def retry(self, *, actor: Any, reason: str = "") -> None:
+        """Reopen a failed, timed out or dead execution with fresh budgets; once per dead letter."""
+        from django_durable.operators.retry import retry
+
+        retry(self, actor=actor, reason=reason)
+
+    def pause(self, *, actor: Any, reason: str = "") -> None:
+        """Stop at the next position and stay there until ``resume``."""
+        from django_durable.operators.pause import pause
+
+        pause(self, actor=actor, reason=reason)
+
+    def resume(self, *, actor: Any = None) -> None:
+        """Let a paused or blocked execution go on."""
+        from django_durable.operators.resume import resume
+
+        resume(self, actor=actor)

@@ -1,0 +1,23 @@
+"""TenantEpoch: the fence of a tenant."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from django_durable.models.columns import NameField
+
+
+class TenantEpoch(models.Model):
+    """The tenant's current epoch on this plane; no row means epoch 0."""
+
+    tenant = NameField(_("tenant"), primary_key=True)
+    epoch = models.IntegerField(default=0)
+
+    class Meta:
+        verbose_name = _("tenant epoch")
+        verbose_name_plural = _("tenant epochs")
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}: {self.epoch}"

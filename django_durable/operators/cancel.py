@@ -1,0 +1,22 @@
+"""cancel: end an execution from outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_durable.authoring.place import refuse_in_body
+from django_durable.engine.transitions import verbs
+from django_durable.models import Execution
+from django_durable.operators.actors import attribution
+from django_durable.operators.reload import reload
+
+
+def cancel(execution: Execution[Any], *, compensate: bool, actor: Any, reason: str) -> bool:
+    """Cancel at once, whatever the status; whether this call won.
+
+    With no undo registered ``compensate`` makes no difference.
+    """
+    refuse_in_body("execution.cancel()", "put it into a step")
+    won = verbs.cancel(execution.using, execution.pk, attribution(actor, reason, required=False))
+    reload(execution)
+    return won

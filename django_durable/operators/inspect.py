@@ -1,0 +1,40 @@
+"""What people and code read of an execution: its history, its published values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_durable.models import Checkpoint, Execution
+from django_durable.payloads import decode, decode_failure
+
+
+def read_history(execution: Execution[Any]) -> list[dict[str, Any]]:
+    """The checkpoints in order, as plain dictionaries."""
+    rows = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk)
+    return [_entry(row) for row in rows.order_by("position", "item")]
+
+
+def _entry(row: Checkpoint) -> dict[str, Any]:
+    return {
+        "position": row.position,
+        "kind": row.kind,
+        "name": row.name,
+        "status": row.status,
+        "attempts": row.attempt,
+        "started_at": row.started_at,
+        "finished_at": row.finished_at,
+        "output": None if row.encoded_output is None else decode(row.encoded_output),
+        "error": None if row.encoded_error is None else decode_failure(row.encoded_error),
+    }
+
+
+def read_value(execution: Execution[Any], key: str, default: Any) -> Any:
+    """The last recorded ``ctx.set_value(key, …)``."""
+    encoded = (
+        Checkpoint.objects.using(execution.using)
+        .filter(execution_id=execution.pk, kind="value", name=key)
+        .order_by("-position")
+        .values_list("encoded_output", flat=True)
+        .first()
+    )
+    return default if encoded is None else decode(encoded)

@@ -1,0 +1,27 @@
+"""retry: reopen what ended in failure, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_durable.authoring.place import refuse_in_body
+from django_durable.engine.transitions import verbs
+from django_durable.engine.transitions.reopen import reopen
+from django_durable.models import Execution
+from django_durable.operators.actors import attribution
+from django_durable.operators.reload import reload
+
+
+def retry(execution: Execution[Any], *, actor: Any, reason: str) -> None:
+    """Reopen a failed, timed out or dead execution; a blocked one is looked at again.
+
+    Raises ``InvalidTransition`` (``actor``: who retried it before), ``ValueError`` for an empty actor.
+    """
+    refuse_in_body("execution.retry()", "put it into a step")
+    by = attribution(actor, reason, required=True)
+    reload(execution)
+    if execution.status == "blocked":
+        verbs.resume(execution.using, execution.pk, by)
+    else:
+        reopen(execution.using, execution.pk, by)
+    reload(execution)

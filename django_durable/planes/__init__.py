@@ -1,0 +1,1 @@
+"""Which database holds which tenant's executions."""

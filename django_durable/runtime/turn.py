@@ -1,0 +1,204 @@
+"""A turn: call the workflow from the top, answer from the journal, go on from there, settle or suspend."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from django_durable.authoring.attempt import BodyQuit, quits
+from django_durable.authoring.context import Context
+from django_durable.authoring.hygiene import tidied
+from django_durable.authoring.place import Where, entered, guarded_queries
+from django_durable.authoring.registry import code_digest, find_workflow
+from django_durable.authoring.workflow import Workflow
+from django_durable.conf import config
+from django_durable.engine.claimed import Claimed
+from django_durable.engine.lease_state import Lease
+from django_durable.engine.ownership import Abandoned, Suspended
+from django_durable.engine.session import Session
+from django_durable.engine.transitions import leave
+from django_durable.engine.transitions.recover import abandon_attempt
+from django_durable.errors import (
+    DefinitionChanged,
+    DurableError,
+    StepFailed,
+    SuspensionSwallowed,
+    UndecodableValue,
+    UnknownWorkflow,
+    WaitTimeout,
+)
+from django_durable.payloads import decode, encode, encode_failure
+from django_durable.planes.selection import selected
+
+logger = logging.getLogger("django_durable")
+
+
+def run_turn(claim: Claimed, lease: Lease, stop: threading.Event | None = None) -> None:
+    """Drive one claimed execution as far as it goes. Returns normally whatever became of it.
+
+    Raises only what ends the process it runs in (``KeyboardInterrupt``), after giving the execution up.
+    """
+    session = Session(claim, lease, stop)
+    with selected(claim.using):
+        try:
+            _run(session)
+        except (Suspended, Abandoned):
+            pass
+        except BodyQuit as quit:
+            _give_up(session, quit.cause)
+
+
+def _run(session: Session) -> None:
+    claim = session.claim
+    try:
+        workflow = find_workflow(claim.row["workflow"], claim.row["version"])
+        _check_pin(session, workflow)
+    except (UnknownWorkflow, DefinitionChanged) as error:
+        _block(session, error)
+    session.load()
+    try:
+        arguments = bound_arguments(workflow, decode(claim.row["encoded_input"]))
+    except (UndecodableValue, TypeError) as error:
+        _fail(session, error)
+    _settle(session, workflow, arguments)
+
+
+def _check_pin(session: Session, workflow: Workflow[..., Any]) -> None:
+    if workflow.options.pin and session.claim.row["source_digest"] != workflow.source_digest:
+        raise DefinitionChanged(
+            f"workflow {workflow.name!r} version {workflow.version!r} is pinned and its source differs from the one"
+            " that this run started with; deploy that source again"
+        )
+
+
+def bound_arguments(workflow: Workflow[..., Any], stored: dict[str, Any]) -> inspect.BoundArguments:
+    """The stored input on today's signature. Raises ``TypeError`` where they do not fit."""
+    bound = inspect.BoundArguments(workflow.signature, stored)
+    unknown = set(stored) - set(workflow.signature.parameters)
+    if unknown:
+        raise TypeError(f"workflow {workflow.name!r} no longer has the parameter {', '.join(sorted(unknown))}")
+    workflow.signature.bind(*bound.args, **bound.kwargs)
+    return bound
+
+
+def _settle(session: Session, workflow: Workflow[..., Any], arguments: inspect.BoundArguments) -> None:
+    try:
+        result = _call_body(session, workflow, arguments)
+        if session.broken is not None:
+            raise session.broken
+        if session.suspended:
+            raise SuspensionSwallowed
+        session.check_all_used()
+        encoded = encode(result, where=f"result of workflow {workflow.name!r}")
+    except BaseException as error:
+        _end_by(session, error)
+    else:
+        session.leave(lambda pages: leave.complete(session.claim, pages, output=encoded))
+
+
+def _call_body(session: Session, workflow: Workflow[..., Any], arguments: inspect.BoundArguments) -> Any:
+    policy = config().body_queries
+    with guarded_queries(policy), tidied(f"workflow {workflow.name!r}"), entered(Where.BODY, session):
+        result = workflow.func(Context(session), *arguments.args, **arguments.kwargs)
+    if hasattr(result, "__await__") or inspect.isgenerator(result):
+        result.close()
+        raise TypeError(f"workflow {workflow.name!r} returned a {type(result).__name__}, not a value")
+    return result
+
+
+def _end_by(session: Session, error: BaseException) -> None:
+    """What an exception out of the body means."""
+    if isinstance(error, (Suspended, Abandoned)):
+        if session.broken is not None:
+            _block(session, session.broken)
+        raise error
+    if session.broken is not None:
+        _block(session, session.broken)
+    if session.suspended and not isinstance(error, SuspensionSwallowed):
+        swallowed = SuspensionSwallowed()
+        swallowed.__cause__ = error
+        _fail_swallowed(session, swallowed)
+    if isinstance(error, SuspensionSwallowed):
+        _fail_swallowed(session, error)
+    if isinstance(error, BodyQuit):
+        raise error
+    if quits(error):
+        raise BodyQuit(error) from error
+    _fail(session, error)
+
+
+def _fail_swallowed(session: Session, error: SuspensionSwallowed) -> None:
+    """The suspension has been committed and swallowed: end the run, whoever may hold it now."""
+    from django_durable.engine.transitions.swallow import fail_suspended
+
+    if not session.lease.lost:
+        fail_suspended(session.claim, encode_failure(error))
+    raise Suspended
+
+
+def _block(session: Session, error: DurableError) -> None:
+    logger.warning("execution %s is blocked: %s", session.claim.id, error.code)
+    encoded = encode_failure(error)
+    session.suspended = False
+    session.leave(lambda _pages: leave.block(session.claim, error=encoded, code=code_digest()))
+
+
+def _fail(session: Session, error: BaseException) -> None:
+    encoded, ended_by = describe_end(error)
+    session.leave(
+        lambda pages: leave.fail(session.claim, pages, error=encoded, failed_positions=json.dumps(ended_by))
+    )
+
+
+def describe_end(error: BaseException) -> tuple[str, dict[str, Any]]:
+    """The stored error of a run, and which positions ended it.
+
+    For an uncaught ``StepFailed`` the step's original error, with ``step`` and ``attempts`` beside it.
+    """
+    positions, cuts = [], []
+    for cause in _chain(error):
+        if isinstance(cause, (StepFailed, WaitTimeout)) and cause.position is not None:
+            positions.append(cause.position)
+            cuts.append(cause.position + 1)
+    ended_by: dict[str, Any] = {"positions": sorted(set(positions))}
+    if cuts:
+        ended_by["from"] = min(cuts)
+    if isinstance(error, StepFailed):
+        original = {
+            "type": error.error_type,
+            "message": error.message,
+            "traceback": error.traceback_text,
+            "lineage": list(error.lineage),
+        }
+        return encode_failure(error, step=error.step, attempts=error.attempts, **original), ended_by
+    return encode_failure(error), ended_by
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [one.__cause__, one.__context__]
+        if isinstance(one, BaseExceptionGroup):
+            waiting += one.exceptions
+
+
+def _give_up(session: Session, cause: BaseException) -> None:
+    """A body ended the way a process ends: counted like a crash, the execution is due again shortly."""
+    name = type(cause).__name__
+    logger.warning("a body of execution %s ended with %s; its attempt is abandoned", session.claim.id, name)
+    try:
+        session.persistently(lambda: abandon_attempt(session.claim, name))
+    except Abandoned:
+        pass
+    if isinstance(cause, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        raise cause

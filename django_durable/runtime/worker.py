@@ -1,0 +1,209 @@
+"""Worker: the embedded one. It needs nothing but the database.
+
+The main thread claims and hands out; each slot is a thread with its own connection that runs one turn at a
+time; the lease keeper renews; the sweeper ticks. New work in this process is heard at once, other work is found
+by polling, from 50 ms upwards to POLL_SECONDS.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Sequence
+
+from django.db import DatabaseError, InterfaceError, connections
+
+from django_durable.conf import config
+from django_durable.dispatch.nudge import listen
+from django_durable.engine.claimed import Claimed
+from django_durable.engine.contention import drop_broken_connection
+from django_durable.engine.transitions import leave
+from django_durable.engine.transitions.leave import Pages
+from django_durable.planes.selection import spine_alias
+from django_durable.runtime.claiming import claim_pass, terms_of
+from django_durable.runtime.lease import LeaseKeeper
+from django_durable.runtime.queues import Queues
+from django_durable.runtime.sweeper import Sweeper
+from django_durable.runtime.turn import run_turn
+
+logger = logging.getLogger("django_durable")
+
+SHORTEST_POLL = 0.05
+BLOCKED_SECONDS = 30.0
+"""How often a worker looks whether its code can go on with what other code was blocked by."""
+
+
+class Worker:
+    """Claims and runs executions until told to stop, or until nothing is due."""
+
+    def __init__(
+        self,
+        *,
+        concurrency: int | None = None,
+        queues: Sequence[str] = (),
+        until_idle: bool = False,
+        max_turns: int | None = None,
+    ) -> None:
+        self.concurrency = concurrency or config().worker_concurrency
+        self.until_idle = until_idle
+        self.max_turns = max_turns
+        self.turns = 0
+        self.stop = threading.Event()
+        self._using = spine_alias()
+        self._queues = Queues(self._using, tuple(queues))
+        self._wake = threading.Event()
+        self._work: queue.Queue[Claimed | None] = queue.Queue()
+        self._running: dict[object, Claimed] = {}
+        self._lock = threading.Lock()
+        self._keeper = LeaseKeeper(config().lease_seconds)
+        self._blocked_at = float("-inf")
+        self._outage = False
+
+    def run(self) -> None:
+        """Work until the end; returns once every turn is over or given up."""
+        threads = [
+            threading.Thread(target=self._slot, name=f"durable-turn-{number}", daemon=True)
+            for number in range(self.concurrency)
+        ]
+        for thread in threads:
+            thread.start()
+        sweeper = None if self.until_idle else Sweeper(self._using)
+        forget = listen(lambda _hint, _queue: self._wake.set())
+        try:
+            if sweeper is not None:
+                sweeper.start()
+            self._loop()
+        finally:
+            forget()
+            self.stop.set()
+            if sweeper is not None:
+                sweeper.close()
+            self._wind_up(threads)
+
+    def request_stop(self) -> None:
+        """Take nothing new; running executions hand back at their next position."""
+        self.stop.set()
+        self._wake.set()
+
+    # -- the loop --------------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        pause = SHORTEST_POLL
+        while not self.stop.is_set():
+            self._wake.clear()
+            found = self._pass()
+            if self.max_turns is not None and self.turns >= self.max_turns:
+                return
+            if found:
+                pause = SHORTEST_POLL
+                if self._free() > 0:
+                    continue
+            elif self.until_idle and found is not None and not self._running:
+                if self._wake.is_set():
+                    continue
+                return
+            # A full house waits for a slot, which rings; an empty one for work.
+            self._wake.wait(pause)
+            pause = min(config().poll_seconds, pause * 1.5)
+
+    def _free(self) -> int:
+        with self._lock:
+            return self.concurrency - len(self._running)
+
+    def _pass(self) -> int | None:
+        """Claim what is due and hand it out; how many hints were touched, ``None`` while the database is away."""
+        free = self._free()
+        if self.max_turns is not None:
+            free = min(free, self.max_turns - self.turns)
+        if free < 1:
+            return 0
+        try:
+            touched = self._claim(free, blocked=False)
+            if time.monotonic() - self._blocked_at > BLOCKED_SECONDS:
+                touched += self._claim(self._free(), blocked=True)
+                self._blocked_at = time.monotonic()
+        except (DatabaseError, InterfaceError) as error:
+            self._note_outage(error)
+            return None
+        self._outage = False
+        return touched
+
+    def _claim(self, limit: int, *, blocked: bool) -> int:
+        terms = terms_of(limit=limit, queues=self._queues.names(), blocked=blocked)
+        claims, touched = claim_pass(self._using, terms)
+        for claim in claims:
+            with self._lock:
+                self._running[claim.token] = claim
+            self.turns += 1
+            self._work.put(claim)
+        return touched
+
+    def _note_outage(self, error: Exception) -> None:
+        """Reported once per outage; no claim, no attempt is consumed."""
+        if not self._outage:
+            logger.warning("claiming failed (%s); trying again", type(error).__name__)
+        self._outage = True
+        try:
+            drop_broken_connection(self._using)
+        except (DatabaseError, InterfaceError):
+            connections[self._using].close()
+
+    # -- the slots -------------------------------------------------------------------------------------------
+
+    def _slot(self) -> None:
+        try:
+            while (claim := self._work.get()) is not None:
+                self._run_one(claim)
+        finally:
+            connections.close_all()
+
+    def _run_one(self, claim: Claimed) -> None:
+        for connection in connections.all(initialized_only=True):
+            connection.close_if_unusable_or_obsolete()
+        lease = self._keeper.hold(claim)
+        try:
+            run_turn(claim, lease, self.stop)
+        except BaseException:
+            # The lease lapses and the execution is taken over; this worker goes on.
+            logger.exception("the turn of execution %s failed in the engine", claim.id)
+        finally:
+            self._keeper.drop(lease)
+            with self._lock:
+                self._running.pop(claim.token, None)
+            self._wake.set()
+
+    def _wind_up(self, threads: list[threading.Thread]) -> None:
+        """Wait for the turns to hand back; release what is still running when the time is over."""
+        for _ in threads:
+            self._work.put(None)
+        until = time.monotonic() + config().worker_shutdown_seconds
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        with self._lock:
+            stuck = list(self._running.values())
+        for claim in stuck:
+            self._release(claim)
+        self._keeper.close()
+        connections[self._using].close()
+
+    def _release(self, claim: Claimed) -> None:
+        logger.warning("execution %s is still in a body at shutdown; it is released", claim.id)
+        try:
+            leave.release(claim, Pages())
+        except (DatabaseError, InterfaceError):
+            logger.warning("execution %s could not be released; its lease will lapse", claim.id)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether bodies are still running after the end, in threads that nobody can stop."""
+        with self._lock:
+            return bool(self._running)
+
+
+def exit_at_once(code: int) -> None:
+    """Leave the process without waiting for threads that are stuck in bodies."""
+    logging.shutdown()
+    os._exit(code)

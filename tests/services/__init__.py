@@ -1,0 +1,1 @@
+"""What tests are made with: fresh databases, real processes, waiting with a deadline."""
