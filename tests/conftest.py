@@ -94,9 +94,7 @@ def project(
     see it.
     """
     if {"db", "transactional_db"} & set(request.fixturenames) or request.node.get_closest_marker("django_db"):
-        raise pytest.UsageError(
-            "project brings a database of its own; leave out the django_db mark and db fixtures."
-        )
+        raise pytest.UsageError("project brings a database of its own; leave out the django_db mark and db fixtures.")
     project = Project(fresh_database(), tmp_path)
     for name in ("PROVIDER_LEDGER", "MAILBOX"):
         monkeypatch.setenv(name, project.own_env[name])
@@ -114,7 +112,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     project = getattr(item, "funcargs", {}).get("project")
     if report.when == "call" and report.failed and isinstance(project, Project):
         for process in project.processes:
-            report.sections.append(
-                (f"stderr of {process.name} ({' '.join(process.argv[1:])[:200]})", process.stderr)
-            )
+            report.sections.append((f"stderr of {process.name} ({' '.join(process.argv[1:])[:200]})", process.stderr))
     return report

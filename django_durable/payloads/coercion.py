@@ -244,8 +244,12 @@ def coerce_key(name: str, part: Any) -> Any:
 
 
 def coerce_typed_dict(value: Any, cls: Any) -> dict[str, Any]:
-    named = coerce_names(value, resolve_hints(cls), cls.__name__)
-    if missing := cls.__required_keys__ - named.keys():
+    hints = resolve_hints(cls)
+    named = coerce_names(value, hints, cls.__name__)
+    # The class itself overlooks NotRequired where annotations are strings.
+    optional = {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
+    required = {name for name, hint in hints.items() if get_origin(hint) is Required}
+    if missing := (cls.__required_keys__ - optional | required) - named.keys():
         raise Misfit(f"the object lacks {', '.join(map(repr, sorted(missing)))}")
     return named
 

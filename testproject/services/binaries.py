@@ -87,9 +87,7 @@ def _copy_wheel(programs: Path, folder: Path) -> Path:
     package = programs.parent.parent
     copy = folder / "wheel" / package.name
     shutil.copytree(programs.parent, copy / "pginstall", ignore=shutil.ignore_patterns("include"))
-    libraries = package.with_name(
-        f"{package.name}.libs"
-    )  # beside the package: its programs look for it there
+    libraries = package.with_name(f"{package.name}.libs")  # beside the package: its programs look for it there
     if libraries.is_dir():
         shutil.copytree(libraries, copy.with_name(libraries.name))
     for path in (folder / "wheel", *(folder / "wheel").rglob("*")):

@@ -33,9 +33,7 @@ class OwnValkey:
             self.port = _free_port()
             if self._try_to_start():
                 return
-        raise ServiceError(
-            f"The broker found no port to listen on in {PORT_ATTEMPTS} attempts:\n{self.place.log}"
-        )
+        raise ServiceError(f"The broker found no port to listen on in {PORT_ATTEMPTS} attempts:\n{self.place.log}")
 
     @property
     def url(self) -> str:
@@ -83,11 +81,7 @@ class OwnValkey:
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
                 connection.sendall(command + b"\r\nQUIT\r\n")
-                return (
-                    b"".join(iter(lambda: connection.recv(65536), b""))
-                    .removesuffix(b"+OK\r\n")
-                    .rstrip(b"\r\n")
-                )
+                return b"".join(iter(lambda: connection.recv(65536), b"")).removesuffix(b"+OK\r\n").rstrip(b"\r\n")
         except OSError:
             return b""
 

@@ -26,12 +26,8 @@ class Ledger:
 
     def balance(self, order_id: int) -> Decimal:
         """What the customer has paid for this order and not got back."""
-        taken = sum(
-            (Decimal(row["amount"]) for row in self.charges if row["order_id"] == order_id), Decimal()
-        )
-        returned = sum(
-            (Decimal(row["amount"]) for row in self.refunds if row["order_id"] == order_id), Decimal()
-        )
+        taken = sum((Decimal(row["amount"]) for row in self.charges if row["order_id"] == order_id), Decimal())
+        returned = sum((Decimal(row["amount"]) for row in self.refunds if row["order_id"] == order_id), Decimal())
         return taken - returned
 
 
@@ -70,9 +66,7 @@ class PaymentProvider(OutsideSystem):
                 (idempotency_key,),
             ).fetchone()
         if (row["order_id"], Decimal(row["amount"])) != (order_id, amount):
-            raise ValueError(
-                f"The idempotency key {idempotency_key!r} was used for another charge; use a new key."
-            )
+            raise ValueError(f"The idempotency key {idempotency_key!r} was used for another charge; use a new key.")
         return {"id": row["payment_id"], "amount": row["amount"]}
 
     def refund(self, idempotency_key: str, order_id: int) -> int:

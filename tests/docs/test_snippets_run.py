@@ -14,9 +14,7 @@ from tests.services.project import Project
 PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```python" in (ROOT / page).read_text()], ids=str
-)
+@pytest.mark.parametrize("page", [page for page in PAGES if "```python" in (ROOT / page).read_text()], ids=str)
 def test_every_python_block_of_a_page_runs(page: Path, project: Project) -> None:
     process = project.spawn(
         [sys.executable, "-W", "error", "-m", "tests.docs.page", str(page)],
@@ -68,9 +66,7 @@ def test_a_skipped_block_is_compiled_only(project: Project, tmp_path: Path) -> N
 
 
 def test_only_the_block_right_below_the_comment_is_skipped() -> None:
-    text = (
-        "<!-- snippet: skip-run why -->\n```python\na\n```\n\n```python\nb\n```\n````text\n```python\n````\n"
-    )
+    text = "<!-- snippet: skip-run why -->\n```python\na\n```\n\n```python\nb\n```\n````text\n```python\n````\n"
     assert list(blocks(text)) == [
         Block(language="python", code="a\n", line=3, skip="why"),
         Block(language="python", code="b\n", line=7),

@@ -35,9 +35,7 @@ def choose_backend() -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     if settings.configured and backend == "postgres":
-        raise pytest.UsageError(
-            "Django is configured before the backend is chosen; unset DJANGO_SETTINGS_MODULE."
-        )
+        raise pytest.UsageError("Django is configured before the backend is chosen; unset DJANGO_SETTINGS_MODULE.")
     if url := os.environ.pop("DATABASE_URL", None):
         os.environ[SERVER_VARIABLE] = url
     _folder = Path(tempfile.mkdtemp(prefix="durable-tests-"))

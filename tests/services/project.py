@@ -67,9 +67,7 @@ class Project:
         planes = json.loads(self.own_env.get("PLANE_DATABASES", "{}"))
         self.own_env["PLANE_DATABASES"] = json.dumps({**planes, alias: database.url})
 
-    def spawn(
-        self, argv: Sequence[str], *, name: str = "process", stdin: str = "", **variables: str
-    ) -> Process:
+    def spawn(self, argv: Sequence[str], *, name: str = "process", stdin: str = "", **variables: str) -> Process:
         """Start any process in the project's environment, with these variables added."""
         process = Process(
             argv,
@@ -98,9 +96,7 @@ class Project:
         """Run ``manage.py`` to its end; ``AssertionError`` with its output where the exit code is another."""
         return self._finish(self.manage(*arguments, stdin=stdin, **variables), expect, within)
 
-    def run_python(
-        self, code: str, *, expect: int | None = 0, within: float = 60.0, **variables: str
-    ) -> Finished:
+    def run_python(self, code: str, *, expect: int | None = 0, within: float = 60.0, **variables: str) -> Finished:
         """Run Python with this code after ``django.setup()`` to its end."""
         return self._finish(self.python(code, **variables), expect, within)
 
@@ -119,9 +115,7 @@ class Project:
 
         The connection and its settings are replaced and not changed: what other tests use stays as it was.
         """
-        entry = connections.configure_settings({DEFAULT_DB_ALIAS: from_url(self.database.url)})[
-            DEFAULT_DB_ALIAS
-        ]
+        entry = connections.configure_settings({DEFAULT_DB_ALIAS: from_url(self.database.url)})[DEFAULT_DB_ALIAS]
         old_entry, old_connection = connections.settings[DEFAULT_DB_ALIAS], connections[DEFAULT_DB_ALIAS]
         connections.settings[DEFAULT_DB_ALIAS] = entry
         connections[DEFAULT_DB_ALIAS] = load_backend(entry["ENGINE"]).DatabaseWrapper(entry, DEFAULT_DB_ALIAS)

@@ -43,17 +43,13 @@ def violations(source: Path) -> list[str]:
     found: list[str] = []
     for module, path in modules.items():
         if room(module) and room(module) not in FLOOR_OF:
-            found.append(
-                f"{module} is on no floor: place {room(module)!r} in FLOORS of {Path(__file__).name}"
-            )
+            found.append(f"{module} is on no floor: place {room(module)!r} in FLOORS of {Path(__file__).name}")
             continue
         for line, target in imports_of(module, path, modules):
             if room(target) and room(target) not in FLOOR_OF:
                 found.append(f"{path}:{line}: {target} is on no floor")
             elif not room(module):
-                found.append(
-                    f"{path}:{line}: the package root imports {target}; it may do so only when asked"
-                )
+                found.append(f"{path}:{line}: the package root imports {target}; it may do so only when asked")
             elif floor(target) > floor(module):
                 found.append(
                     f"{path}:{line}: {module} (floor {floor(module)}) imports {target} "
@@ -193,9 +189,7 @@ def test_a_module_on_no_floor_is_named(tmp_path: Path) -> None:
 
 
 def test_the_package_root_imports_only_when_asked(tmp_path: Path) -> None:
-    lazy = (
-        "def __getattr__(name):\n    from django_durable.errors import DurableError\n    return DurableError"
-    )
+    lazy = "def __getattr__(name):\n    from django_durable.errors import DurableError\n    return DurableError"
     assert violations(write_tree(tmp_path / "lazy", {"errors.py": "", "__init__.py": lazy})) == []
     eager = "from django_durable.errors import DurableError"
     (found,) = violations(write_tree(tmp_path / "eager", {"errors.py": "", "__init__.py": eager}))

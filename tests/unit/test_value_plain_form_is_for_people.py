@@ -97,8 +97,11 @@ def test_a_number_that_python_refuses_to_print_shows_in_hexadecimal() -> None:
 
 
 def test_a_registered_class_whose_encode_fails_shows_its_name() -> None:
-    register_value(complex, lambda number: 1 / 0, complex, "test.complex")
-    assert to_plain([1j]) == ["<test.complex>"]
+    class Broken:
+        pass
+
+    register_value(Broken, lambda broken: 1 / 0, lambda stored: Broken(), "test.Broken")
+    assert to_plain([Broken()]) == ["<test.Broken>"]
 
 
 def test_members_are_masked_by_key_at_any_depth_and_case() -> None:

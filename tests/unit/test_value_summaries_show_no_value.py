@@ -22,39 +22,47 @@ class Parcel:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        ({"a": 1, "b": 2, "c": "S3CRET"}, "dict, 3 keys, 26 bytes"),
-        ({"S3CRET": 1}, "dict, 1 key, 12 bytes"),
-        ({}, "dict, 0 keys, 2 bytes"),
-        ({1: "S3CRET", 2: "S3CRET"}, "dict, 2 keys, 32 bytes"),
-        ({"$S3CRET": 1}, "dict, 1 key, 24 bytes"),
-        ([1, 2], "list, 2 items, 5 bytes"),
-        ((1,), "tuple, 1 item, 14 bytes"),
-        ({1, 2}, "set, 2 items, 14 bytes"),
-        (frozenset(), "frozenset, 0 items, 17 bytes"),
-        ("S3CRET", "str, 8 bytes"),
-        ("\ud83d\ude00", "str, 19 bytes"),
-        (12, "int, 2 bytes"),
-        (1.5, "float, 3 bytes"),
-        (float("nan"), "float, 16 bytes"),
-        (None, "None"),
-        (True, "bool"),
-        (False, "bool"),
-        (Decimal("1.5"), "Decimal, 18 bytes"),
-        (UUID(int=0), "UUID, 47 bytes"),
-        (b"S3CRET", "bytes, 21 bytes"),
-        (datetime(2024, 1, 1, tzinfo=UTC), "datetime, 41 bytes"),
-        (date(2024, 1, 1), "date, 22 bytes"),
-        (timedelta(1), "timedelta, 22 bytes"),
-        (Ref.to("auth.Group", "S3CRET"), "Ref, 32 bytes"),
-        (Parcel("S3CRET"), "test.Parcel, 41 bytes"),
+        ({"a": 1, "b": 2, "c": "S3CRET"}, "dict, 3 keys"),
+        ({"S3CRET": 1}, "dict, 1 key"),
+        ({}, "dict, 0 keys"),
+        ({1: "S3CRET", 2: "S3CRET"}, "dict, 2 keys"),
+        ({"$S3CRET": 1}, "dict, 1 key"),
+        ([1, 2], "list, 2 items"),
+        ((1,), "tuple, 1 item"),
+        ({1, 2}, "set, 2 items"),
+        (frozenset(), "frozenset, 0 items"),
+        ("S3CRET", "str"),
+        ("\ud83d\ude00", "str"),
+        (12, "int"),
+        (1.5, "float"),
+        (float("nan"), "float"),
+        (Decimal("1.5"), "Decimal"),
+        (UUID(int=0), "UUID"),
+        (b"S3CRET", "bytes"),
+        (datetime(2024, 1, 1, tzinfo=UTC), "datetime"),
+        (date(2024, 1, 1), "date"),
+        (timedelta(1), "timedelta"),
+        (Ref.to("auth.Group", "S3CRET"), "Ref"),
+        (Parcel("S3CRET"), "test.Parcel"),
     ],
 )
 def test_a_value_shows_as_type_and_size(value: Any, shown: str) -> None:
+    text = encode(value, where="value")
+    assert summarize(text) == f"{shown}, {len(text)} bytes"
+
+
+def test_the_size_is_that_of_the_stored_text() -> None:
+    assert summarize('{"a":1,"b":2,"c":"S3CRET"}') == "dict, 3 keys, 26 bytes"
+    assert summarize("1") == "int, 1 byte"
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "None"), (True, "bool"), (False, "bool")])
+def test_the_size_is_left_out_where_it_would_be_the_value(value: Any, shown: str) -> None:
     assert summarize(encode(value, where="value")) == shown
 
 
 def test_a_number_too_long_for_digits_is_still_a_number() -> None:
-    assert summarize(encode(10**5000, where="value")) == "int, 4163 bytes"
+    assert summarize(encode(10**5000, where="value")).startswith("int, ")
 
 
 def test_a_class_need_not_be_registered_to_be_named() -> None:

@@ -16,15 +16,11 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "customer_email",
-                    models.EmailField(
-                        default="customer@example.com", max_length=254, verbose_name="customer e-mail"
-                    ),
+                    models.EmailField(default="customer@example.com", max_length=254, verbose_name="customer e-mail"),
                 ),
                 (
                     "status",
@@ -66,9 +62,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("sku", models.CharField(max_length=50, verbose_name="article")),
                 (

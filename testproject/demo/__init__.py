@@ -1,0 +1,5 @@
+"""The demo: orders are fulfilled while the processes that work on them are killed, again and again.
+
+``python -m testproject.demo`` needs nothing but this checkout; ``DATABASE_URL`` names a PostgreSQL server to use
+instead of an SQLite file, and ``--celery`` runs it on Celery with the broker of ``BROKER_URL``.
+"""

@@ -1,0 +1,109 @@
+"""Fleet: the worker processes of the demo, each replaced as soon as it is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from testproject.demo.stage import ROOT
+
+__all__ = ["EmbeddedFleet", "Fleet"]
+
+STOP_SECONDS = 30.0
+
+
+class Fleet:
+    """A number of workers that do the same. What they write goes to one file each in the stage's folder."""
+
+    what: str
+    """Of what kind they are, for people."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._folder = folder
+        self._size = size
+        self._started = 0
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.helpers: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def argv(self) -> Sequence[str]:
+        """The command of one worker."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start all of them; they may not be at work yet."""
+        for _number in range(self._size):
+            self.workers.append(self._launch(self.argv, "worker"))
+
+    def strike(self, pid: int) -> str:
+        """``SIGKILL`` the worker with this process id, replace it at once, and say what was done."""
+        victim = next(worker for worker in self.workers if worker.pid == pid)
+        victim.kill()
+        victim.wait()
+        self.workers.remove(victim)
+        self.workers.append(self._launch(self.argv, "worker"))
+        return f"killed worker {pid}, started worker {self.workers[-1].pid}"
+
+    def losses(self) -> list[str]:
+        """Who has ended without being killed by us: nobody, if all is well."""
+        return [
+            f"process {process.pid} ended by itself with code {process.returncode}"
+            for process in (*self.workers, *self.helpers)
+            if process.poll() is not None
+        ]
+
+    def stop(self) -> list[str]:
+        """Ask all of them to stop, as a deployment does; what did not end with code 0."""
+        everybody = [*self.workers, *self.helpers]
+        for process in everybody:
+            process.terminate()
+        return [problem for process in everybody if (problem := _end_of(process))]
+
+    def destroy(self) -> None:
+        """Kill whatever is left, also after an error."""
+        for process in (*self.workers, *self.helpers):
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def complaints(self, lines: int = 15) -> str:
+        """The last lines that the processes have written."""
+        texts = []
+        for path in sorted(self._folder.glob("*.log")):
+            if written := path.read_text(errors="replace").splitlines()[-lines:]:
+                texts.append("\n".join([f"-- {path.name}:", *written]))
+        return "\n".join(texts)
+
+    def _launch(self, argv: Sequence[str], name: str, *, own_group: bool = False) -> subprocess.Popen[bytes]:
+        self._started += 1
+        with (self._folder / f"{self._started:02d}-{name}.log").open("wb") as log:
+            return subprocess.Popen(
+                argv,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=0 if own_group else None,
+            )
+
+
+class EmbeddedFleet(Fleet):
+    """``manage.py durable worker``: nothing but the database."""
+
+    what = "embedded workers"
+
+    @property
+    def argv(self) -> Sequence[str]:
+        return [sys.executable, str(ROOT / "manage.py"), "durable", "worker", "--concurrency", "4"]
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> str:
+    try:
+        code = process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"process {process.pid} did not stop within {STOP_SECONDS:g} s of SIGTERM"
+    return f"process {process.pid} ended with code {code} after SIGTERM" if code else ""
