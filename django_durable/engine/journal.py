@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db import connections
 
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.transitions import SOURCES, listed
 from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import WHOLE
 from django_durable.sql import (
@@ -93,7 +94,7 @@ def fence(claim: Claimed, *, alias: str = "e", undo: bool = False) -> Sql:
     not_cancelled = "" if undo else f" AND {alias}.cancel_requested_at IS NULL"
     return build(
         f"{alias}.id = {{id}} AND {alias}.lease_token = {{token}} AND {alias}.epoch = {{epoch}}"
-        f" AND {alias}.status IN ('running', 'compensating'){not_cancelled}",
+        f" AND {alias}.status IN ({listed(SOURCES['append'])}){not_cancelled}",
         id=bound("id", claim.id),
         token=bound("lease_token", claim.token),
         epoch=bound("epoch", claim.row["epoch"]),

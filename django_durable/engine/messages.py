@@ -24,6 +24,7 @@ from django_durable.engine.claimed import as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.transitions import SOURCES, listed
 from django_durable.errors import ExecutionClosed
 from django_durable.models import Execution, Message
 from django_durable.sql import (
@@ -144,7 +145,7 @@ def _wake(using: str, row: dict[str, Any]) -> None:
     publication = Publication(using, intent)
     guard = build(
         f"UPDATE {EXECUTION} SET status = 'pending', wake_at = NULL, awaiting = '', revision = revision + 1"
-        " WHERE id = {id} AND status = 'waiting' RETURNING id",
+        f" WHERE id = {{id}} AND status IN ({listed(SOURCES['wake'])}) RETURNING id",
         id=value(connection, field_of(Execution, "id"), row["id"]),
     )
     if run_guarded(using, guard, publication.consequences()):

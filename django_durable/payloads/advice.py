@@ -48,7 +48,7 @@ def advise(value: Any) -> str:
         return "mark the class with @value_type, or name it in an annotation of a registered step or workflow"
     for base in EXACT:
         if issubclass(cls, base):
-            return f"only {base.__name__} itself comes back exactly: convert it, or register the class by register_value()"
+            return f"only {base.__name__} itself comes back exactly: convert it, or use register_value()"
     if issubclass(cls, Iterator):
         return "pass list(…) of it"
     return "pass what it consists of, or register the class by register_value()"

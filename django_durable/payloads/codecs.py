@@ -1,6 +1,6 @@
 """Payload codecs: what ``DURABLE["CODECS"]`` does with the encoded text before it is stored, such as encryption.
 
-A codec is a class without constructor arguments:
+A codec is a class without constructor arguments, of which one instance serves all threads:
 
     class Zipped:
         name = "zlib"                                   # stored with each value; letters, digits, . _ -

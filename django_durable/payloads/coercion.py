@@ -7,34 +7,48 @@ import inspect
 import json
 import types
 from collections.abc import Callable
-from dataclasses import InitVar, is_dataclass
+from contextvars import ContextVar
+from dataclasses import is_dataclass
 from enum import Enum
 from typing import (
-    Annotated,
     Any,
-    ClassVar,
     Final,
     Literal,
     NotRequired,
     Required,
-    TypeVar,
     Union,
     get_args,
     get_origin,
     is_typeddict,
 )
 
-from django_durable.payloads.coercion_leaves import LEAVES, Misfit, coerce_enum, coerce_ref, coerce_registered
-from django_durable.payloads.hints import resolve_hints
+from django_durable.payloads.coercion_leaves import (
+    LEAVES,
+    Misfit,
+    coerce_enum,
+    coerce_ref,
+    coerce_registered,
+    is_foreign,
+)
+from django_durable.payloads.hints import bare, resolve_hints, substitute
 from django_durable.payloads.refs import Ref
 from django_durable.payloads.refusal import subscript
 
 __all__ = ["UnfitArgument", "coerce_arguments"]
 
-WRAPPERS: Final = (Annotated, ClassVar, Final, Required, NotRequired)
 LISTS: Final = (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable)
 SETS: Final = {set: set, frozenset: frozenset, abc.Set: set, abc.MutableSet: set}
 DICTS: Final = (dict, abc.Mapping, abc.MutableMapping)
+
+
+ATTEMPTS_LIMIT: Final = 1_000_000
+"""How many members of Unions one argument may try: recursive ones can have twice as many at every level."""
+
+attempts: ContextVar[int] = ContextVar("attempts", default=0)
+
+
+class TooManyAttempts(Exception):
+    """No ``Misfit``, since the next member of the Union would catch it."""
 
 
 class UnfitArgument(ValueError):
@@ -70,17 +84,20 @@ def parameter_hints(func: Callable[..., Any]) -> dict[str, Any]:
     hints.pop("return", None)
     for name, parameter in inspect.signature(func).parameters.items():
         if name in hints and parameter.kind is parameter.VAR_POSITIONAL:
-            hints[name] = tuple[hints[name], ...]
+            hints[name] = types.GenericAlias(tuple, (hints[name], ...))
         elif name in hints and parameter.kind is parameter.VAR_KEYWORD:
-            hints[name] = dict[str, hints[name]]
+            hints[name] = types.GenericAlias(dict, (str, hints[name]))
     return hints
 
 
 def coerce_argument(name: str, value: Any, hint: Any) -> Any:
+    attempts.set(0)
     try:
         return coerce(value, hint)
     except Misfit as misfit:
         raise UnfitArgument(name, misfit.path, misfit.reason) from misfit.__cause__
+    except TooManyAttempts:
+        raise UnfitArgument(name, "$", "too many members of its Unions could be meant") from None
     except RecursionError:
         raise UnfitArgument(name, "$", "the value is nested too deeply") from None
 
@@ -115,28 +132,16 @@ def coerce_class(value: Any, cls: type, parts: tuple[Any, ...]) -> Any:
         return coerce_typed_dict(value, cls)
     if issubclass(cls, Enum):
         return coerce_enum(value, cls)
-    if is_dataclass(cls):
+    if is_dataclass(cls) and not is_foreign(cls):
         return coerce_dataclass(value, cls, parts)
     return coerce_registered(value, cls)
 
 
-def bare(hint: Any) -> Any:
-    """The annotation without Annotated, NotRequired and the like, and without a NewType's or alias's name."""
-    while True:
-        if get_origin(hint) in WRAPPERS:
-            hint = get_args(hint)[0]
-        elif isinstance(hint, InitVar):
-            hint = hint.type
-        elif hasattr(hint, "__supertype__"):
-            hint = hint.__supertype__
-        elif type(hint).__name__ == "TypeAliasType":
-            hint = hint.__value__
-        else:
-            return hint
-
-
 def coerce_union(value: Any, parts: tuple[Any, ...]) -> Any:
     fits, misfits = [], []
+    attempts.set(attempts.get() + len(parts))
+    if attempts.get() > ATTEMPTS_LIMIT:
+        raise TooManyAttempts
     for part in parts:
         try:
             made = coerce(value, part)
@@ -272,23 +277,16 @@ def coerce_dataclass(value: Any, cls: Any, parts: tuple[Any, ...]) -> Any:
 def coerce_names(value: Any, hints: dict[str, Any], of: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Misfit.expected("an object", value)
+    for name in value:
+        if name not in hints:
+            misfit = Misfit(f"{of} has no field of this name")
+            misfit.at(subscript(name))
+            raise misfit
     made: dict[str, Any] = {}
     for name, member in value.items():
         try:
-            if name not in hints:
-                raise Misfit(f"{of} has no field of this name")
             made[name] = coerce(member, hints[name])
         except Misfit as misfit:
             misfit.at(subscript(name))
             raise
     return made
-
-
-def substitute(hint: Any, chosen: dict[Any, Any]) -> Any:
-    """The annotation of a generic dataclass's field, with its type variables replaced."""
-    if isinstance(hint, TypeVar):
-        return chosen.get(hint, Any)
-    variables = getattr(hint, "__parameters__", ())
-    if isinstance(hint, type) or not variables:
-        return hint
-    return hint[tuple(chosen.get(variable, Any) for variable in variables)]

@@ -132,6 +132,12 @@ def coerce_key_of(model: type[Model], value: Any) -> Any:
         ) from None
 
 
+def is_foreign(cls: type) -> bool:
+    """Whether the class was registered with functions of its own."""
+    entry = entry_for(cls)
+    return entry is not None and entry.fields is None
+
+
 def coerce_registered(value: Any, cls: type) -> Any:
     """What a class registered by ``register_value`` decodes; of other classes only an instance, as it is."""
     entry = entry_for(cls)

@@ -22,7 +22,8 @@ def decode(text: str) -> Any:
     """The value of a stored text: fresh objects on every call, equal to what was encoded, of the same types.
 
     ``UndecodableValue`` for anything else than ``encode`` writes, and for a class or codec that this process
-    does not know; the message tells what, but shows nothing of the value.
+    does not know; the message tells what, but shows nothing of the value. ``OSError`` where a payload codec
+    cannot reach what it needs: the text may be fine.
     """
     return parse_stored(text, revive)
 
@@ -178,4 +179,6 @@ def make_decoder(
 
 
 PLAIN_DECODER: Final = make_decoder()
-TAGGED_DECODERS: Final = {revive: make_decoder(object_hook=revive)}
+TAGGED_DECODERS: Final[dict[Callable[[dict[str, Any]], Any], json.JSONDecoder]] = {
+    revive: make_decoder(object_hook=revive)
+}

@@ -27,7 +27,7 @@ __all__ = ["encode"]
 ATOMS: Final = frozenset({str, int, float, bool, type(None)})
 PLAIN: Final = ATOMS | {list, dict}
 STR_ONLY: Final = {str}
-MEMBERS: Final = {list: None, tuple: tags.TUPLE, set: tags.SET, frozenset: tags.FROZENSET}
+MEMBERS: Final[dict[type, str | None]] = {list: None, tuple: tags.TUPLE, set: tags.SET, frozenset: tags.FROZENSET}
 
 dump_json: Final = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":")).encode
 parse_json: Final = json.JSONDecoder().decode

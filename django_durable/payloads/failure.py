@@ -37,7 +37,7 @@ def encode_failure(
     is replaced by its class. Where a codec fails, message and traceback are left out, not stored in clear.
     """
     record: dict[str, Any] = {
-        "type": name_of(type(exc)),
+        "type": fitting(name_of(type(exc)), limit // 4),
         "message": attempt(lambda: message_of(exc)),
         "traceback": attempt(lambda: format_traceback(exc)),
         "lineage": lineage_of(exc, limit // 4),
@@ -85,6 +85,12 @@ def attempt(make: Callable[[], object]) -> str:
 
 def name_of(cls: type) -> str:
     return attempt(lambda: qualified_name(cls))[:NAME_LIMIT]
+
+
+def fitting(name: str, room: int) -> str:
+    while size_of(name) > room:
+        name = name[: len(name) // 2]
+    return name
 
 
 def lineage_of(exc: BaseException, room: int) -> list[str]:

@@ -5,9 +5,23 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, get_type_hints
+from dataclasses import InitVar
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    NotRequired,
+    Required,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-__all__ = ["Hints", "resolve_hints"]
+__all__ = ["Hints", "bare", "resolve_hints", "substitute"]
+
+WRAPPERS: Final = (Annotated, ClassVar, Final, Required, NotRequired)
 
 
 class Hints(dict[str, Any]):
@@ -62,3 +76,28 @@ def read_annotations(owner: Any) -> dict[str, Any]:
 
         return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
     return inspect.get_annotations(owner)
+
+
+def bare(hint: Any) -> Any:
+    """The annotation without Annotated, NotRequired and the like, and without a NewType's or alias's name."""
+    while True:
+        if get_origin(hint) in WRAPPERS:
+            hint = get_args(hint)[0]
+        elif isinstance(hint, InitVar):
+            hint = hint.type
+        elif hasattr(hint, "__supertype__"):
+            hint = hint.__supertype__
+        elif type(hint).__name__ == "TypeAliasType":
+            hint = hint.__value__
+        else:
+            return hint
+
+
+def substitute(hint: Any, chosen: dict[Any, Any]) -> Any:
+    """The annotation of a generic dataclass's field, with its type variables replaced."""
+    if isinstance(hint, TypeVar):
+        return chosen.get(hint, Any)
+    variables = getattr(hint, "__parameters__", ())
+    if isinstance(hint, type) or not variables:
+        return hint
+    return hint[tuple(chosen.get(variable, Any) for variable in variables)]

@@ -30,11 +30,11 @@ DEEPER: Final = "…"
 def to_plain(value: Any) -> Any:
     """The value as None, bool, int, float, str, list and dict with str keys.
 
-    Integers stay exact (one that Python refuses to print becomes hexadecimal text); Decimal, UUID and the special floats become strings, dates ISO 8601, durations too
-    (``P1DT00H00M02S``), bytes base64; tuples and sets lists, sets in a fixed order; Enums their value,
-    dataclasses dicts, a Ref ``{"model", "pk"}``; lone surrogates their escape. Keys become strings; two that
-    become the same are told apart by their type. What is no storable value shows as its class; never raises
-    for a decoded value.
+    Integers stay exact (one that Python refuses to print becomes hexadecimal text); Decimal, UUID and the
+    special floats become strings, dates ISO 8601, durations too (``P1DT00H00M02S``), bytes base64; tuples and
+    sets lists, sets in a fixed order; Enums their value, dataclasses dicts, a Ref ``{"model", "pk"}``; lone
+    surrogates their escape. Keys become strings; two that become the same are told apart by their type. What
+    is no storable value shows as its class; never raises for a decoded value.
     """
     return make_plain(value, None, 0)
 

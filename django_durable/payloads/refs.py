@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
+from django.core.exceptions import ObjectDoesNotExist
+
 from django_durable.errors import UndecodableValue
 
 if TYPE_CHECKING:
@@ -73,11 +75,10 @@ class Ref(Generic[M]):
         return rows if using is None else rows.using(using)
 
     def _get(self, rows: QuerySet[M]) -> M:
-        model = self.model
         try:
             return rows.get(pk=self.pk)
-        except model.DoesNotExist:
-            raise model.DoesNotExist(
+        except ObjectDoesNotExist as error:
+            raise type(error)(
                 f"{self.label} with primary key {self.pk!r} does not exist (any more): it was passed as a reference"
             ) from None
 

@@ -31,8 +31,8 @@ class Registry:
 
     by_class: dict[type, ValueType]
     by_name: dict[str, ValueType]
-    unread: list[Callable[..., Any]]
-    """Functions whose annotations have not been looked at: at import their names may not exist yet."""
+    unread: list[Callable[..., Any] | type]
+    """What has annotations that have not been looked at: at import their names may not exist yet."""
     lock: threading.RLock
 
 
@@ -51,20 +51,15 @@ def value_type(cls: C | str | None = None, /, *, name: str | None = None) -> C |
     """Make an Enum or a dataclass storable: ``@value_type``, ``@value_type()`` or ``@value_type("shop.Money")``.
 
     Values come back exactly: dataclasses field by field, without running ``__init__`` or ``__post_init__``; a
-    field added later needs a default for values stored before it. Enum members are stored by their name, flags
-    by their number. A class may be registered under several names: all are read, the last one is written.
-    ``TypeError`` for another kind of class, ``ValueError`` where the name belongs to another class.
+    field added later needs a default for values stored before it. The classes in a dataclass's fields become
+    storable with it. Enum members are stored by their name, flags by their number. A class may be registered
+    under several names: all are read, the last one is written. ``TypeError`` for another kind of class,
+    ``ValueError`` where the name belongs to another class.
     """
     if isinstance(cls, type):
-        add(describe(cls, qualified_name(cls)))
-        return cls
+        return add_marked(cls, None)
     chosen = cls if cls is not None else name
-
-    def register(decorated: C) -> C:
-        add(describe(decorated, chosen if chosen is not None else qualified_name(decorated)))
-        return decorated
-
-    return register
+    return lambda decorated: add_marked(decorated, chosen)
 
 
 def register_value(
@@ -112,13 +107,20 @@ def entry_named(name: str) -> ValueType | None:
     return found
 
 
+def add_marked(cls: C, name: str | None) -> C:
+    add(describe(cls, name if name is not None else qualified_name(cls)))
+    if is_dataclass(cls):
+        registry.unread.append(cls)
+    return cls
+
+
 def describe(cls: type, name: str) -> ValueType:
     if issubclass(cls, Enum):
         return enum_type(cls, name)
     if is_storable_dataclass(cls):
         return record_type(cls, name)
     what = "is a dataclass with a __new__ of its own" if is_dataclass(cls) else "is neither an Enum nor a dataclass"
-    raise TypeError(f"{qualified_name(cls)} {what}; use register_value() for it")
+    raise TypeError(f"{qualified_name(cls)} {what}; use register_value() for it (@value_type goes above @dataclass)")
 
 
 def add(entry: ValueType) -> None:
@@ -141,10 +143,10 @@ def add(entry: ValueType) -> None:
 def read_annotations() -> None:
     """Register what the noted functions' annotations name; those with names still unknown are kept for later."""
     with registry.lock:
-        registry.unread[:] = [func for func in list(registry.unread) if not read_hints(func, set())]
+        registry.unread[:] = [owner for owner in list(registry.unread) if not read_hints(owner, set())]
 
 
-def read_hints(owner: Callable[..., Any] | type, seen: set[type]) -> bool:
+def read_hints(owner: Callable[..., Any] | type, seen: set[Any]) -> bool:
     """Whether every annotation of the function or class, and of the dataclasses in them, could be evaluated."""
     hints = resolve_hints(owner)
     complete = hints.complete
@@ -153,12 +155,15 @@ def read_hints(owner: Callable[..., Any] | type, seen: set[type]) -> bool:
     return complete
 
 
-def read_hint(hint: Any, seen: set[type]) -> bool:
-    hint = getattr(hint, "__supertype__", getattr(hint, "__value__", hint))  # NewType, `type` statement
+def read_hint(hint: Any, seen: set[Any]) -> bool:
     complete = True
     for part in get_args(hint):
         complete = read_hint(part, seen) and complete
     cls = get_origin(hint) or hint
+    if hasattr(cls, "__supertype__"):  # a NewType
+        return read_hint(cls.__supertype__, seen) and complete
+    if type(cls).__name__ == "TypeAliasType":
+        return read_alias(cls, seen) and complete
     if not isinstance(cls, type) or cls in seen:
         return complete
     seen.add(cls)
@@ -168,6 +173,17 @@ def read_hint(hint: Any, seen: set[type]) -> bool:
         add_unless_known(cls)
         complete = read_hints(cls, seen) and complete
     return complete
+
+
+def read_alias(alias: Any, seen: set[Any]) -> bool:
+    """What a ``type`` statement stands for; it is evaluated only here, and may name itself."""
+    if alias in seen:
+        return True
+    seen.add(alias)
+    try:
+        return read_hint(alias.__value__, seen)
+    except NameError:
+        return False
 
 
 def add_unless_known(cls: type) -> None:

@@ -62,9 +62,9 @@ def record_type(cls: type, name: str) -> ValueType:
             raise TypeError("not an object")
         if strange := payload.keys() - known.keys():
             raise UndecodableValue(
-                f"{name} has no field {min(strange)[:80]!r} any more; give it back, or read old values by register_value()"
+                f"{name} has no field {min(strange)[:80]!r} any more; give it back to read old values"
             )
-        value = object.__new__(cls)
+        value: Any = object.__new__(cls)
         for field in known.values():
             # Past __init__ and frozen: the fields as they were, not as __post_init__ would make them today.
             object.__setattr__(

@@ -168,7 +168,7 @@ def describe_end(error: BaseException) -> tuple[str, dict[str, Any]]:
     if cuts:
         ended_by["from"] = min(cuts)
     if isinstance(error, StepFailed):
-        original = {
+        original: dict[str, Any] = {
             "type": error.error_type,
             "message": error.message,
             "traceback": error.traceback_text,

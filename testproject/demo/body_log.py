@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -40,6 +40,7 @@ class Body:
     position: int
     step: str
     pid: int
+    parent_pid: int
     checkpointed: bool
     """Whether the step's result was recorded already when this body began: never, if the engine is right."""
     outcome: str
@@ -57,19 +58,22 @@ class BodyLog(OutsideSystem):
     schema = """
         CREATE TABLE bodies (
             number INTEGER PRIMARY KEY, execution_id TEXT NOT NULL, position INTEGER NOT NULL, step TEXT NOT NULL,
-            pid INTEGER NOT NULL, checkpointed INTEGER NOT NULL, began_at REAL NOT NULL, ended_at REAL,
-            outcome TEXT NOT NULL DEFAULT '');
-        CREATE INDEX open_bodies ON bodies (pid) WHERE outcome = '';
+            pid INTEGER NOT NULL, parent_pid INTEGER NOT NULL, checkpointed INTEGER NOT NULL, began_at REAL NOT NULL,
+            ended_at REAL, outcome TEXT NOT NULL DEFAULT '');
+        CREATE INDEX open_bodies ON bodies (number) WHERE outcome = '';
     """
 
     def begin(self, execution_id: UUID, position: int, step: str, *, checkpointed: bool) -> int:
         """Record that a body begins in this process; its number."""
         with self.connected() as file:
-            return file.execute(
-                "INSERT INTO bodies (execution_id, position, step, pid, checkpointed, began_at)"
-                " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
-                (str(execution_id), position, step, os.getpid(), checkpointed, time.time()),
-            ).fetchone()["number"]
+            return (
+                file.execute(
+                    "INSERT INTO bodies (execution_id, position, step, pid, parent_pid, checkpointed, began_at)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (str(execution_id), position, step, os.getpid(), os.getppid(), checkpointed, time.time()),
+                ).lastrowid
+                or 0
+            )
 
     def end(self, number: int, outcome: str) -> None:
         """Record that a body has ended: ``returned``, or the name of what it raised."""
@@ -88,11 +92,10 @@ class BodyLog(OutsideSystem):
             (count,) = file.execute("SELECT count(*) FROM bodies WHERE outcome <> ''").fetchone()
             return int(count)
 
-    def running(self, *, but_not_in: Collection[int]) -> list[Body]:
-        """Bodies that have begun and not ended, except those of processes that are gone."""
+    def open_bodies(self) -> list[Body]:
+        """Bodies that have begun and not ended: running, or cut short for good."""
         with self.connected() as file:
-            rows = file.execute("SELECT * FROM bodies WHERE outcome = '' ORDER BY number").fetchall()
-        return [body for body in map(_body, rows) if body.pid not in but_not_in]
+            return [_body(row) for row in file.execute("SELECT * FROM bodies WHERE outcome = '' ORDER BY number")]
 
 
 def recorded(body: Callable[P, R]) -> Callable[P, R]:
@@ -136,6 +139,7 @@ def _body(row: Any) -> Body:
         position=row["position"],
         step=row["step"],
         pid=row["pid"],
+        parent_pid=row["parent_pid"],
         checkpointed=bool(row["checkpointed"]),
         outcome=row["outcome"],
     )

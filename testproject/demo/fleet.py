@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from testproject.demo.body_log import Body
 from testproject.demo.stage import ROOT
 
-__all__ = ["EmbeddedFleet", "Fleet"]
+__all__ = ["Deed", "EmbeddedFleet", "Fleet"]
 
 STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """What was done to a fleet: the process that was killed, its children included, and a text for people."""
+
+    pid: int
+    text: str
 
 
 class Fleet:
@@ -37,16 +45,14 @@ class Fleet:
     def start(self) -> None:
         """Start all of them; they may not be at work yet."""
         for _number in range(self._size):
-            self.workers.append(self._launch(self.argv, "worker"))
+            self.workers.append(self._launch_worker())
 
-    def strike(self, pid: int) -> str:
-        """``SIGKILL`` the worker with this process id, replace it at once, and say what was done."""
-        victim = next(worker for worker in self.workers if worker.pid == pid)
+    def strike(self, body: Body) -> Deed:
+        """``SIGKILL`` the worker that this body runs in, and replace it at once."""
+        victim = next(worker for worker in self.workers if worker.pid == body.pid)
         victim.kill()
-        victim.wait()
-        self.workers.remove(victim)
-        self.workers.append(self._launch(self.argv, "worker"))
-        return f"killed worker {pid}, started worker {self.workers[-1].pid}"
+        successor = self._replace(victim)
+        return Deed(pid=victim.pid, text=f"worker {victim.pid} killed, {successor.pid} started")
 
     def losses(self) -> list[str]:
         """Who has ended without being killed by us: nobody, if all is well."""
@@ -72,11 +78,18 @@ class Fleet:
 
     def complaints(self, lines: int = 15) -> str:
         """The last lines that the processes have written."""
-        texts = []
-        for path in sorted(self._folder.glob("*.log")):
-            if written := path.read_text(errors="replace").splitlines()[-lines:]:
-                texts.append("\n".join([f"-- {path.name}:", *written]))
-        return "\n".join(texts)
+        logs = {path.name: path.read_text(errors="replace") for path in sorted(self._folder.glob("*.log"))}
+        ends = [[f"-- {name}:", *text.splitlines()[-lines:]] for name, text in logs.items() if text.strip()]
+        return "\n".join(line for end in ends for line in end)
+
+    def _replace(self, victim: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        victim.wait()
+        successor = self._launch_worker()
+        self.workers[self.workers.index(victim)] = successor
+        return successor
+
+    def _launch_worker(self) -> subprocess.Popen[bytes]:
+        return self._launch(self.argv, "worker")
 
     def _launch(self, argv: Sequence[str], name: str, *, own_group: bool = False) -> subprocess.Popen[bytes]:
         self._started += 1

@@ -91,7 +91,7 @@ def returns_from_finally(ctx: Context) -> str:
     try:
         ctx.sleep(2)
     finally:
-        return "end"  # noqa: B012
+        return "end"
 
 
 def raises_instead(ctx: Context) -> str:

@@ -232,7 +232,7 @@ def test_a_start_refuses_what_cannot_be_stored_and_stores_nothing() -> None:
 def test_a_second_start_with_other_input_leaves_the_first_byte_for_byte() -> None:
     first = mistaken.using(key="k").start("negative")
     before = Execution.objects.filter(pk=first.pk).values().get()
-    with pytest.raises(ExecutionConflict, match="other input|another input"):
+    with pytest.raises(ExecutionConflict, match="another input"):
         mistaken.using(key="k").start("nan")
     assert Execution.objects.filter(pk=first.pk).values().get() == before
 

@@ -210,9 +210,7 @@ FAULTS: list[tuple[str, str, Callable[[Rig], object]]] = [
     (
         "durable.W020",
         "set to another mode",
-        lambda rig: rig.database(
-            "spine", options={**SQLITE, "init_command": "PRAGMA journal_mode = 'delete'"}
-        ),
+        lambda rig: rig.database("spine", options={**SQLITE, "init_command": "PRAGMA journal_mode = 'delete'"}),
     ),
     (
         "durable.W021",
@@ -233,9 +231,7 @@ def test_a_healthy_project_yields_no_message(rig: Rig) -> None:
     assert rig.messages() == []
 
 
-@pytest.mark.parametrize(
-    ("identity", "fault"), [pytest.param(i, f, id=f"{i} {name}") for i, name, f in FAULTS]
-)
+@pytest.mark.parametrize(("identity", "fault"), [pytest.param(i, f, id=f"{i} {name}") for i, name, f in FAULTS])
 def test_a_fault_yields_exactly_its_own_id(rig: Rig, identity: str, fault: Callable[[Rig], object]) -> None:
     fault(rig)
     messages = rig.messages()
@@ -381,9 +377,7 @@ django.setup()
 from django.core.management import execute_from_command_line
 execute_from_command_line(["manage.py", "check"])
 """
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
     assert re.findall(r"durable\.[EW]\d+", ran.stderr) == ["durable.E002", "durable.E004"]
     assert "Did you mean 'LEASE_SECONDS'?" in ran.stderr

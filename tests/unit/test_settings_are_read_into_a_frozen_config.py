@@ -189,9 +189,7 @@ def in_bare_process(tmp_path: object) -> Callable[[str], str]:
     """Run code in a process where settings are configured and the app registry is not ready."""
 
     def run(code: str) -> str:
-        prologue = (
-            "from django.conf import settings; settings.configure(USE_I18N=True, DURABLE={'LEESE': 1}); "
-        )
+        prologue = "from django.conf import settings; settings.configure(USE_I18N=True, DURABLE={'LEESE': 1}); "
         ran = subprocess.run(
             [sys.executable, "-c", prologue + code], capture_output=True, text=True, timeout=60, check=False
         )

@@ -17,7 +17,6 @@ from typing import (
     Literal,
     NewType,
     NotRequired,
-    Optional,
     Protocol,
     TypedDict,
     TypeVar,
@@ -167,9 +166,9 @@ UTC_NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
         (dict[int | str, int], {"1": 2, "a": 3}, {"1": 2, "a": 3}),
         (Mapping[str, Any], {"a": {}}, {"a": {}}),
         (dict, {"a": 1}, {"a": 1}),
-        (Optional[Decimal], None, None),
+        (Decimal | None, None, None),
         (Decimal | None, "1", Decimal(1)),
-        (Union[int, str], "1", "1"),
+        (Union["int", "str"], "1", "1"),
         (Decimal | str, "1", "1"),
         (date | datetime, "2024-01-01T12:00:00Z", UTC_NOON),
         (int | Decimal, "1", Decimal(1)),
@@ -234,7 +233,7 @@ def test_json_becomes_what_the_annotation_asks_for(hint: Any, value: Any, made: 
         (dict[int, int], {"1": 1, " 1": 2}, "$[' 1']", "same as an earlier one"),
         (dict[str, list[int]], {"a": [1, "x"]}, "$['a'][1]", "expected an integer"),
         (dict[Any, list[Decimal]], {"a": [None]}, "$['a'][0]", "got null"),
-        (Optional[list[int]], ["x"], "$[0]", "expected an integer"),
+        (list[int] | None, ["x"], "$[0]", "expected an integer"),
         (int | Decimal, "x", "$", "expected one of int, Decimal, got a string"),
         (Money, {"amount": "x"}, "$['amount']", "decimal number"),
         (Money, {"amount": 1, "S3CRET"[:2]: 1}, "$['S3']", "Money has no field of this name"),
@@ -262,6 +261,36 @@ def test_a_misfit_names_parameter_path_and_what_was_expected(hint: Any, value: A
     assert told in error.reason
     assert str(error) == f"parameter 'x'{'' if path == '$' else f' at {path}'}: {error.reason}"
     assert "S3CRET" not in str(error)
+
+
+@dataclass
+class Add:
+    left: Add | Subtract | int
+
+
+@dataclass
+class Subtract:
+    left: Add | Subtract | int
+
+
+def test_recursive_unions_end_with_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("django_durable.payloads.coercion.ATTEMPTS_LIMIT", 10_000)
+    value: Any = "no integer"
+    for _ in range(60):
+        value = {"left": value}
+    with pytest.raises(UnfitArgument, match="too many members of its Unions"):
+        coerce(Add, value)
+    assert coerce(Add, {"left": {"left": 1}}) == Add(Add(1))
+
+
+def test_a_dataclass_registered_with_its_own_functions_is_made_by_them() -> None:
+    @dataclass
+    class Percent:
+        value: int
+
+    register_value(Percent, lambda percent: f"{percent.value}%", lambda text: Percent(int(text[:-1])), "test.Percent")
+    assert coerce(Percent, "5%") == Percent(5)
+    assert to_plain(Percent(5)) == "5%"
 
 
 def test_only_parameters_that_are_there_and_annotated_are_touched() -> None:

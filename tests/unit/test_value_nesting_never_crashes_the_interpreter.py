@@ -71,7 +71,7 @@ def test_a_value_that_contains_itself_is_refused() -> None:
 def test_a_stored_bomb_is_refused_by_every_reader(opening: str, closing: str, depth: int) -> None:
     text = nested_text(depth, opening, closing)
     for read in (decode, to_tagged, lambda text: same_value(text, "1")):
-        with pytest.raises(UndecodableValue, match="nested deeper|no JSON"):
+        with pytest.raises(UndecodableValue, match=r"nested deeper|no JSON"):
             read(text)
     assert summarize(text).startswith("unreadable, ")
     assert describe_failure(text)["type"] == "django_durable.errors.UndecodableValue"

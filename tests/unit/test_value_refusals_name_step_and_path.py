@@ -103,7 +103,7 @@ async def coroutine() -> None: ...
         (Size.BIG, "@value_type"),
         (Unregistered(), "@value_type"),
         (Text("x"), "only str itself"),
-        (mark_safe("x"), "only str itself"),  # noqa: S308
+        (mark_safe("x"), "only str itself"),
         (OrderedDict(a=1), "only dict itself"),
         (defaultdict(list), "only dict itself"),
         (Pair(1, 2), "only tuple itself"),

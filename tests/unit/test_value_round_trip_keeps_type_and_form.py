@@ -115,7 +115,7 @@ def test_encoding_leaves_the_value_alone() -> None:
 
 
 def test_lazy_strings_are_evaluated_to_exact_strings_in_the_language_of_the_caller() -> None:
-    value = {gettext_lazy("Yes"): [gettext_lazy("No"), lazystr(mark_safe("<b>"))]}  # noqa: S308
+    value = {gettext_lazy("Yes"): [gettext_lazy("No"), lazystr(mark_safe("<b>"))]}
     with override("de"):
         text = encode(value, where="value")
     assert text == '{"Ja":["Nein","<b>"]}'

@@ -17,7 +17,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "abandon": ("running", "compensating"),
     "wake": ("waiting",),
     "complete": ("running",),
-    "fail": ("running", "compensating"),
+    "fail": ("running", "compensating", "waiting", "pending", "paused"),
     "expire_attempt": ("running",),
     "time_out": ACTIVE,
     "bury": ("pending", "running", "waiting", "compensating"),

@@ -23,6 +23,7 @@ from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION
 from django_durable.engine.locking import read_time
+from django_durable.engine.transitions import SOURCES, listed
 from django_durable.models import DispatchHint, Execution
 from django_durable.sql import (
     Sql,
@@ -80,7 +81,7 @@ def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
 # A claim that may simply go on: this very intent, nobody's lease, due, and nothing that ends it first.
 _PLAIN = (
     "(e.revision = {hint}.revision AND e.epoch = {hint}.epoch AND e.lease_token IS NULL"
-    " AND e.status IN ('pending', 'waiting', 'compensating', 'blocked')"
+    f" AND e.status IN ({listed(SOURCES['claim'])})"
     " AND (e.status <> 'waiting' OR e.wake_at IS NOT NULL)"
     " AND (e.wake_at IS NULL OR e.wake_at <= {now}) AND (e.deadline IS NULL OR e.deadline > {now})"
     " AND e.recoveries <= COALESCE(e.max_recoveries, {cap}))"

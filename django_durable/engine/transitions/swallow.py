@@ -9,6 +9,7 @@ from django_durable.dispatch.hints import delete_all
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import FREE, cancel_pending, dead_letter, ended_columns
 from django_durable.engine.transitions.verbs import write_execution
 from django_durable.sql import execute
@@ -22,7 +23,7 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
         with transaction.atomic(using=using):
             _now, row = lock_execution(using, claim.id)
             moved = row["revision"] not in (claim.row["revision"], claim.row["revision"] + 1)
-            if moved or row["lease_token"] is not None or row["status"] not in ("waiting", "pending", "paused"):
+            if moved or row["lease_token"] is not None or row["status"] not in SOURCES["fail"]:
                 return False
             changes = {
                 **FREE,

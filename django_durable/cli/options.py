@@ -1,0 +1,170 @@
+"""Options: what the caller asked for, from a shell's texts or from ``call_command``'s Python values.
+
+Both go through the same conversions, so both meet the same refusals.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.utils.dateparse import parse_datetime
+
+from django_durable.cli.exits import usage
+from django_durable.durations import aware, seconds
+
+__all__ = ["Options", "add_attribution", "add_execution", "add_json", "add_paging", "add_payloads"]
+
+PAGE, LARGEST_PAGE = 50, 1000
+
+
+class Options:
+    """The options of one call. Every method raises the usage error that names the option."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = given
+
+    def raw(self, name: str) -> Any:
+        """The option as it came; ``None`` where it was not given."""
+        return self._given.get(name)
+
+    def flag(self, name: str) -> bool:
+        """Whether a switch is on."""
+        return bool(self._given.get(name))
+
+    def text(self, name: str) -> str | None:
+        """A text, or ``None``."""
+        value = self.raw(name)
+        return None if value is None else str(value)
+
+    def number(self, name: str, *, least: int | None = None, most: int | None = None) -> int | None:
+        """A whole number within bounds, or ``None``."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        try:
+            number = int(str(value))
+        except ValueError:
+            raise usage(f"{dashed(name)} must be a whole number, not {value!r}") from None
+        if (least is not None and number < least) or (most is not None and number > most):
+            limits = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise usage(f"{dashed(name)} must be {limits}, not {number}")
+        return number
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """Names from ``a,b``, from a list, or both (an option given twice); none where it was not given."""
+        value = self.raw(name)
+        if value is None:
+            return ()
+        parts = [value] if isinstance(value, str) else value
+        found = [one.strip() for part in parts for one in str(part).split(",")]
+        if not all(found):
+            raise usage(f"{dashed(name)} must be names separated by commas, not {value!r}")
+        return tuple(found)
+
+    def json(self, name: str, default: Any = None) -> Any:
+        """A JSON value: text is parsed, a Python value is taken as it is."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise usage(f"{dashed(name)} must be JSON: {error}") from None
+        except RecursionError:
+            raise usage(f"{dashed(name)} is nested too deeply") from None
+
+    def uuid(self, name: str) -> UUID | None:
+        """An execution's id, or ``None``."""
+        value = self.raw(name)
+        if value is None or isinstance(value, UUID):
+            return value
+        try:
+            return UUID(str(value))
+        except ValueError:
+            raise usage(f"{dashed(name)} must be an execution id (a UUID), not {value!r}") from None
+
+    def moment(self, name: str) -> datetime | float | None:
+        """An aware time in ISO 8601, or a number of seconds from now; ``None`` where it was not given."""
+        value = self.raw(name)
+        if isinstance(value, str):
+            value = parse_moment(name, value)
+        try:
+            if value is None or isinstance(value, datetime):
+                return None if value is None else aware(value, name=dashed(name))
+            return seconds(value, name=dashed(name))
+        except (TypeError, ValueError) as error:
+            raise usage(str(error)) from None
+
+    def actor(self) -> str:
+        """Who acts: ``--actor``, or the user of the operating system."""
+        value = self.raw("actor")
+        if value is None:
+            return system_user()
+        return value if isinstance(value, str) else getattr(value, "get_username", value.__str__)()
+
+
+def parse_moment(name: str, text: str) -> datetime | float:
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        moment = parse_datetime(text)
+    except ValueError:  # well formed, and no time that exists
+        moment = None
+    if moment is None:
+        raise usage(f"{dashed(name)} must be a time in ISO 8601 or a number of seconds, not {text!r}")
+    return moment
+
+
+def system_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container whose user id has no name
+        return f"uid {os.getuid()}"
+
+
+def dashed(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="write JSON to stdout")
+
+
+def add_payloads(parser: ArgumentParser) -> None:
+    """``--payloads``."""
+    parser.add_argument(
+        "--payloads",
+        action="store_true",
+        help="show values and error texts; without it, their type and size",
+    )
+
+
+def add_execution(parser: ArgumentParser) -> None:
+    """The one positional argument of a verb on one execution."""
+    parser.add_argument("execution_id", metavar="ID", help="the execution's id")
+
+
+def add_attribution(parser: ArgumentParser) -> None:
+    """``--actor`` and ``--reason``."""
+    parser.add_argument("--actor", help="who does it; by default the user of the operating system")
+    parser.add_argument("--reason", default="", help="why; kept with the execution")
+
+
+def add_paging(parser: ArgumentParser, what: str) -> None:
+    """``--limit`` and ``--after``."""
+    parser.add_argument(
+        "--limit", default=PAGE, metavar="N", help=f"how many, at most (1 to {LARGEST_PAGE}, default {PAGE})"
+    )
+    parser.add_argument("--after", metavar="ID", help=f"only {what} that come after this one: the next page")

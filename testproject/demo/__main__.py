@@ -1,0 +1,62 @@
+"""``python -m testproject.demo [--celery] [--orders N] [--workers N] [--seed S]``."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import sys
+from collections.abc import Sequence
+
+from testproject.demo.plan import Plan
+from testproject.demo.stage import StageError, staged
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 where everything held, 1 where something did not, 2 where the demo could not begin."""
+    plan = _plan(argv)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        with staged(celery=plan.celery, body_seconds=plan.body_seconds) as stage:
+            import django
+
+            django.setup()
+            from testproject.demo.performance import perform
+
+            return 0 if perform(plan, stage) else 1
+    except StageError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _plan(argv: Sequence[str] | None) -> Plan:
+    parser = argparse.ArgumentParser(
+        prog="python -m testproject.demo",
+        description="Fulfils orders while the workers are killed in mid-step; proves that nothing was done twice.",
+    )
+    parser.add_argument("--celery", action="store_true", help="Celery workers and beat instead of embedded workers")
+    parser.add_argument("--orders", type=_positive, default=30, help="how many orders; 30")
+    parser.add_argument(
+        "--workers", type=_positive, help="how many worker processes; 2, with Celery 1 of two children"
+    )
+    parser.add_argument("--seed", type=int, help="repeats the choices of an earlier run, not its timing")
+    options = parser.parse_args(argv)
+    return Plan(
+        orders=options.orders,
+        workers=options.workers or (1 if options.celery else 2),
+        seed=random.randrange(1_000_000) if options.seed is None else options.seed,
+        celery=options.celery,
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""Act: one thing that one process does in a scenario, and how the world tells whether it was done.
+
+An act whose process was killed, or that saw an error, is done again by another process if it was not done: what
+a careful client does. An act that returned without an error must have been done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError, InterfaceError, transaction
+
+from django_durable import ExecutionConflict, InvalidTransition, clock
+from django_durable.authoring.workflow import Workflow
+from django_durable.conf import config
+from django_durable.engine.claimed import Claimed
+from django_durable.engine.contention import drop_broken_connection
+from django_durable.engine.lease_state import Lease
+from django_durable.models import DispatchHint, Execution, Message, OperatorNote
+from django_durable.runtime.claiming import claim_pass, terms_of
+from django_durable.runtime.turn import run_turn
+from testproject.shop.models import Order
+from tests.crash.life import USING, Violation
+from tests.crash.stage import stage
+
+if TYPE_CHECKING:
+    from tests.crash.run import Run
+
+__all__ = ["Act", "cancel", "later", "pause", "resume", "retry", "send", "start", "work"]
+
+MOST_TURNS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """``do`` is run as a process; ``done`` is asked of the committed state."""
+
+    role: str
+    do: Callable[[Run], Any]
+    done: Callable[[Run], bool]
+
+
+# -- starters ------------------------------------------------------------------------------------------------
+
+
+def start(flow: Workflow[..., Any], *args: Any, **options: Any) -> Act:
+    """Start the run's execution under the run's key."""
+    return Act(
+        "starter",
+        lambda run: flow.using(key=run.mark, **options).start(run.mark, *args),
+        lambda run: run.found(),
+    )
+
+
+def start_unkeyed(flow: Workflow[..., Any], *args: Any) -> Act:
+    """Start without a key: the client looks for its tag before it tries again."""
+    return Act(
+        "starter", lambda run: flow.using(tags={"mark": run.mark}).start(run.mark, *args), lambda run: run.found()
+    )
+
+
+def start_with_order(flow: Workflow[..., Any]) -> Act:
+    """Start in the transaction that creates an order."""
+
+    def do(run: Run) -> None:
+        with transaction.atomic():
+            Order.objects.create(payment_id=f"{run.mark}-own")
+            flow.using(key=run.mark).start(run.mark)
+            Order.objects.filter(payment_id=f"{run.mark}-own").update(status="paid")
+
+    def done(run: Run) -> bool:
+        paid = Order.objects.filter(payment_id=f"{run.mark}-own", status="paid").count()
+        if paid != int(run.found()):
+            raise Violation(f"{paid} orders and {int(run.found())} executions: the start was not atomic with them")
+        return run.found()
+
+    return Act("starter", do, done)
+
+
+def start_rolled_back(flow: Workflow[..., Any]) -> Act:
+    """Start in a savepoint and in a transaction that are both rolled back: nothing may ever be seen of it."""
+
+    def do(run: Run) -> None:
+        try:
+            with transaction.atomic():
+                flow.using(key=f"{run.mark}-never").start(run.mark)
+                raise _Regret
+        except _Regret:
+            pass
+        with transaction.atomic():
+            try:
+                with transaction.atomic():
+                    flow.using(key=f"{run.mark}-never").start(run.mark)
+                    raise _Regret
+            except _Regret:
+                pass
+            Order.objects.create(payment_id=f"{run.mark}-own")
+
+    def done(run: Run) -> bool:
+        if Execution.objects.filter(key=f"{run.mark}-never").exists() or DispatchHint.objects.exists():
+            raise Violation("a start outlived its transaction")
+        return Order.objects.filter(payment_id=f"{run.mark}-own").exists()
+
+    return Act("starter", do, done)
+
+
+class _Regret(Exception):
+    """Rolls a transaction back."""
+
+
+def start_again(flow: Workflow[..., Any]) -> Act:
+    """The same key again is the same execution; another input is a conflict that leaves the transaction usable."""
+
+    def do(run: Run) -> None:
+        with transaction.atomic():
+            again = flow.using(key=run.mark).start(run.mark)
+            if again.pk != run.execution_id() or again.is_new:
+                raise Violation("a second start with one key made a second execution")
+            try:
+                flow.using(key=run.mark).start("something else")
+            except ExecutionConflict:
+                pass
+            else:
+                raise Violation("another input under the same key was accepted")
+            Order.objects.create(payment_id=f"{run.mark}-again")
+
+    return Act("starter", do, lambda run: Order.objects.filter(payment_id=f"{run.mark}-again").exists())
+
+
+def restart(flow: Workflow[..., Any]) -> Act:
+    """A new chain takes the key over from the one that has ended."""
+
+    def done(run: Run) -> bool:
+        return Execution.objects.filter(key=run.mark).count() == 2
+
+    return Act("starter", lambda run: flow.using(key=run.mark, on_conflict="restart").start(run.mark), done)
+
+
+# -- senders -------------------------------------------------------------------------------------------------
+
+
+def send(payload: Any, *, dedup_key: str | None = None) -> Act:
+    """Send the signal ``go``; the client looks for its own payload before it tries again."""
+
+    def done(run: Run) -> bool:
+        text = f'"{payload}"'
+        stored = Message.objects.filter(execution_id=run.execution_id(), payload=text).count()
+        if stored > 1:
+            raise Violation(f"{stored} messages are stored of one signal")
+        return stored == 1
+
+    return Act("sender", lambda run: run.execution().signal("go", payload, dedup_key=dedup_key), done)
+
+
+def send_twice(payload: Any) -> Act:
+    """The same signal twice under one deduplication key, in one transaction with an order."""
+
+    def do(run: Run) -> None:
+        with transaction.atomic():
+            first = run.execution().signal("go", payload, dedup_key="one")
+            Order.objects.create(payment_id=f"{run.mark}-sent")
+            if run.execution().signal("go", payload, dedup_key="one") != first:
+                raise Violation("a repeated dedup_key was stored again")
+
+    def done(run: Run) -> bool:
+        messages = Message.objects.filter(execution_id=run.execution_id(), dedup_key="one").count()
+        orders = Order.objects.filter(payment_id=f"{run.mark}-sent").count()
+        if messages != orders:
+            raise Violation(f"{messages} messages and {orders} orders: the signal was not atomic with them")
+        return messages == 1
+
+    return Act("sender", do, done)
+
+
+def signal_or_start(flow: Workflow[..., Any], payload: Any) -> Act:
+    """One call: the execution and its first signal."""
+
+    def done(run: Run) -> bool:
+        sent = run.found() and Message.objects.filter(execution_id=run.execution_id()).exists()
+        if sent != run.found():
+            raise Violation("signal_or_start was not atomic")
+        return sent
+
+    return Act("starter", lambda run: flow.using(key=run.mark).signal_or_start("go", payload, run.mark), done)
+
+
+# -- operators -----------------------------------------------------------------------------------------------
+
+
+def _verb(name: str, do: Callable[[Execution[Any]], Any]) -> Act:
+    """An operator's verb; a second try that is refused because the first one worked is not an error."""
+
+    def attempt(run: Run) -> None:
+        before = _noted(run, name)
+        try:
+            do(run.execution())
+        except InvalidTransition:
+            if before == _noted(run, name) == 0:
+                raise
+
+    return Act("operator", attempt, lambda run: _noted(run, name) > 0)
+
+
+def _noted(run: Run, verb: str) -> int:
+    return OperatorNote.objects.filter(execution_id=run.execution_id(), verb=verb).count()
+
+
+def cancel() -> Act:
+    """Cancel."""
+
+    def attempt(run: Run) -> None:
+        if run.execution().cancel(actor="ann") != (run.execution().status == "cancelled"):
+            raise Violation("cancel did not tell the truth about who won")
+
+    return Act("operator", attempt, lambda run: run.execution().is_terminal)
+
+
+def pause() -> Act:
+    """Pause."""
+    return _verb("pause", lambda execution: execution.pause(actor="ann", reason="lunch"))
+
+
+def resume() -> Act:
+    """Resume."""
+    return _verb("resume", lambda execution: execution.resume(actor="ann"))
+
+
+def retry() -> Act:
+    """Retry a failed run, after the world was repaired."""
+
+    def do(execution: Execution[Any]) -> None:
+        stage.repaired = True
+        execution.retry(actor="ann", reason="repaired")
+
+    return _verb("retry", do)
+
+
+# -- workers and time ----------------------------------------------------------------------------------------
+
+
+def drain(stop: Any = None) -> int:
+    """Claim and run until nothing is due, as the embedded worker's loop does; how many turns."""
+    turns = 0
+    for _ in range(MOST_TURNS):
+        terms = terms_of(limit=5, queues=(config().default_queue,))
+        try:
+            claims, touched = claim_pass(USING, terms)
+        except (DatabaseError, InterfaceError):
+            drop_broken_connection(USING)
+            continue
+        if not touched:
+            return turns
+        for claimed in claims:
+            run_turn(claimed, lease_of(claimed), stop)
+            turns += 1
+    raise Violation("the work does not end")
+
+
+def lease_of(claimed: Claimed) -> Lease:
+    """A lease that nobody renews and that nobody tells of its loss: the least that a turn may rely on."""
+    return Lease(claimed.hint_id, claimed.token, time.monotonic() + claimed.lease_seconds)
+
+
+def work() -> Act:
+    """A worker, until nothing is due."""
+
+    def idle(run: Run) -> bool:
+        return not DispatchHint.objects.filter(state=0, due_at__lte=clock.read_now(USING)).exists()
+
+    return Act("worker", lambda run: drain(stage.stop), idle)
+
+
+def later(hours: float) -> timedelta:
+    """Between two acts: that much time passes."""
+    return timedelta(hours=hours)

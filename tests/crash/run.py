@@ -1,0 +1,197 @@
+"""Run: one pass through a scenario's acts with one fault, its recovery, and what must hold at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, connections
+
+from django_durable import clock
+from django_durable.models import Checkpoint, DispatchHint, Execution
+from tests.crash import acts, liveness
+from tests.crash.acts import Act
+from tests.crash.faults import Fault, Mode
+from tests.crash.ledger import Ledger
+from tests.crash.life import LONGEST, USING, Life, Violation
+
+__all__ = ["Observer", "Run"]
+
+T = TypeVar("T")
+TRIES = 4
+
+
+class Observer:
+    """A thread with an untouched connection: it looks at committed state, and it is the worker that recovers."""
+
+    def __init__(self) -> None:
+        self._looking, self._working = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._worker_pid = self._working.submit(_backend_pid).result()
+
+    def see(self, look: Callable[[], T]) -> T:
+        """What a look at the committed state shows."""
+        return self._looking.submit(look).result(LONGEST)
+
+    def recover(self) -> Future[int]:
+        """Let every lease lapse, then work until nothing is due."""
+        return self._working.submit(_lapse_and_drain)
+
+    def must_wait(self) -> bool:
+        """Whether the recovering worker waits for somebody's lock."""
+        return self._worker_pid is not None and self.see(lambda: _waits_for_lock(self._worker_pid))
+
+    def close(self) -> None:
+        """End both threads and their connections."""
+        for pool in (self._looking, self._working):
+            pool.submit(connections.close_all).result()
+            pool.shutdown()
+
+
+def _backend_pid() -> int | None:
+    connection = connections[USING]
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+def _waits_for_lock(pid: int | None) -> bool:
+    with connections[USING].cursor() as cursor:
+        cursor.execute("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s", [pid])
+        row = cursor.fetchone()
+        return bool(row and row[0])
+
+
+def _lapse_and_drain() -> int:
+    DispatchHint.objects.filter(token__isnull=False).update(due_at="2000-01-01T00:00:00Z")
+    return acts.drain()
+
+
+class Run:
+    """One run: ``mark`` is its key and the beginning of all its labels."""
+
+    def __init__(self, mark: str, fault: Fault, observer: Observer) -> None:
+        self.mark = mark
+        self.fault = fault
+        self.observer = observer
+        self.disturbed = 0
+        self._frozen_calls: tuple[int, str, bool] | None = None
+        self._done_before: tuple[int, set[tuple[str, int]]] = (0, set())
+
+    # -- the acts' view --------------------------------------------------------------------------------------
+
+    def rows(self) -> list[Execution[Any]]:
+        """The run's executions, found by what the client knows, the newest last."""
+        rows = list(Execution.objects.using(USING).all().order_by("created_at", "id"))
+        return [row for row in rows if row.key == self.mark or row.tags.get("mark") == self.mark]
+
+    def found(self) -> bool:
+        """Whether there is one."""
+        return bool(self.rows())
+
+    def execution(self) -> Execution[Any]:
+        """The newest."""
+        return self.rows()[-1]
+
+    def execution_id(self) -> UUID:
+        """Its id."""
+        return self.execution().pk
+
+    # -- one act ---------------------------------------------------------------------------------------------
+
+    def play(self, script: list[Act | timedelta]) -> None:
+        """Every act in order, each until it is done."""
+        for item in script:
+            if isinstance(item, timedelta):
+                clock.shift(item)
+            else:
+                self.perform(item)
+
+    def perform(self, act: Act) -> None:
+        """One act, done by as many processes as it takes."""
+        for _ in range(TRIES):
+            self._once(act)
+            if self.observer.see(lambda: act.done(self)):
+                self.check_now()
+                return
+        raise Violation(f"the {act.role}'s act does not get done")
+
+    def _once(self, act: Act) -> None:
+        life = Life(self.fault, act.role)
+        life.begin(lambda: act.do(self))
+        if life.wait():
+            self._overtake(life)
+        life.join()
+        self._judge(life, act)
+
+    def _judge(self, life: Life, act: Act) -> None:
+        error = life.error
+        if error is None and not life.dead:
+            if not self.observer.see(lambda: act.done(self)) and act.role != "worker":
+                raise Violation(f"the {act.role} was told that it was done, and nothing is there")
+        elif not life.dead:
+            lost = isinstance(error, (DatabaseError, InterfaceError)) and self.fault.mode in (
+                Mode.ERROR_BEFORE,
+                Mode.ERROR_AFTER,
+                Mode.ERROR_TWICE,
+            )
+            if not lost:
+                raise Violation(f"the {act.role} ended with {error!r}") from error
+        if self.fault.struck is not None and not self.disturbed:
+            self.disturbed = 1
+            self.check_now()
+            self._remember_what_was_done()
+            if act.role == "worker":
+                self.observer.recover().result(LONGEST)
+                self.check_now()
+
+    def _overtake(self, life: Life) -> None:
+        """While a process stands still its leases lapse and another worker does what is due, as far as it can."""
+        token = self.observer.see(self._token)
+        recovery = self.observer.recover()
+        while not recovery.done() and not self.observer.must_wait():
+            pass
+        overtaken = recovery.done() and self.observer.see(self._token) != token
+        calls = len(Ledger().calls())
+        life.thaw()
+        recovery.result(LONGEST)
+        if overtaken and life.role == "worker":
+            begun = [call for call in Ledger().calls()[calls:] if call.process.endswith(str(id(life)))]
+            if begun:
+                raise Violation(f"a thawed worker began another body: {begun}")
+
+    def _token(self) -> Any:
+        rows = self.rows()
+        return (rows[-1].lease_token, rows[-1].status) if rows else None
+
+    # -- what must hold at any time --------------------------------------------------------------------------
+
+    def check_now(self) -> None:
+        """The liveness rule, of the committed state."""
+        found = self.observer.see(lambda: liveness.violations(USING) + liveness.leftovers(USING))
+        if found:
+            raise Violation("; ".join(found))
+
+    def _remember_what_was_done(self) -> None:
+        done = self.observer.see(
+            lambda: {
+                (str(execution_id), position)
+                for execution_id, position in Checkpoint.objects.using(USING)
+                .filter(kind="step", status__in=["completed", "failed"])
+                .values_list("execution_id", "position")
+            }
+        )
+        self._done_before = (len(Ledger().calls()), done)
+
+    def check_nothing_was_redone(self) -> None:
+        """No body has run again whose checkpoint was committed when the fault struck."""
+        number, done = self._done_before
+        for call in Ledger().calls()[number:]:
+            if (call.execution, call.position) in done and not self.reopened:
+                raise Violation(f"{call.label} ran again although its result was committed: {call}")
+
+    reopened = False

@@ -1,0 +1,20 @@
+"""mypy --strict agrees with every ``assert_type`` of usage.py, and refuses each line that must be refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_mypy_accepts_the_usage_and_refuses_the_mistakes() -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", str(Path(__file__).with_name("usage.py"))]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert usage_lines() >= 60
+
+
+def usage_lines() -> int:
+    return len([line for line in Path(__file__).with_name("usage.py").read_text().splitlines() if "(" in line])

@@ -1,0 +1,135 @@
+"""How a user's code looks to a type checker. Checked by mypy and never run."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any, assert_type
+from uuid import UUID
+
+from django_durable import (
+    Context,
+    Execution,
+    Ref,
+    Retry,
+    StepFailed,
+    current_step,
+    step,
+    value_type,
+    workflow,
+)
+
+
+@step
+def charge(order_id: int, amount: Decimal) -> dict[str, str]:
+    assert_type(current_step().idempotency_key, str)
+    assert_type(current_step().attempt, int)
+    return {"id": "x"}
+
+
+@step(retry=Retry(max_attempts=5, initial=1.0, factor=2.0, maximum=60.0, jitter=0.1), timeout=dt.timedelta(minutes=1))
+def send(address: str, *, subject: str = "") -> bool:
+    return True
+
+
+@step(transactional=True)
+def mark_paid(order_id: int, payment_id: str) -> None: ...
+
+
+def plain(number: int) -> str:
+    return str(number)
+
+
+@workflow(version="1")
+def fulfil(ctx: Context, order_id: int) -> dict[str, object]:
+    payment = ctx.step(charge, order_id, Decimal("12.50"))
+    assert_type(payment, dict[str, str])
+    assert_type(ctx.step(send, "a@example.org", subject="x"), bool)
+    assert_type(ctx.step(plain, 3), str)
+    assert_type(ctx.now(), dt.datetime)
+    assert_type(ctx.random(), float)
+    assert_type(ctx.uuid(), UUID)
+    assert_type(ctx.id, UUID)
+    assert_type(ctx.key, str | None)
+    assert_type(ctx.run, int)
+    assert_type(ctx.tenant, str)
+    assert_type(ctx.is_replaying, bool)
+    assert_type(ctx.history_size, int)
+    ctx.step(mark_paid, order_id, payment["id"])
+    ctx.sleep(dt.timedelta(days=2))
+    ctx.sleep(1.5)
+    ctx.sleep_until(dt.datetime.now(dt.UTC))
+    review = ctx.wait_for_signal("reviewed", timeout=dt.timedelta(days=7))
+    assert_type(review, Any)
+    ctx.set_value("progress", 50)
+    ctx.set_tags(colour="red", count=3, urgent=True)
+    ctx.breakpoint("look")
+    ctx.log.info("half way")
+    try:
+        ctx.step(send.using(timeout=3), "b@example.org")
+    except StepFailed as failed:
+        assert_type(failed.step, str)
+        assert_type(failed.attempts, int)
+        assert_type(failed.is_a(ValueError), bool)
+    return {"payment": payment["id"], "review": review}
+
+
+@workflow
+def bare(ctx: Context, name: str, count: int = 1) -> int:
+    return count
+
+
+@workflow("shop.named")
+def named(ctx: Context) -> None: ...
+
+
+@step("named step")
+def named_step(number: int) -> int:
+    return number
+
+
+@value_type
+class Point:
+    x: int
+
+
+assert_type(charge(1, Decimal(1)), dict[str, str])
+assert_type(named_step(1), int)
+assert_type(Point, type[Point])
+
+execution = fulfil.using(key="order-1", tenant="acme").start(7)
+assert_type(execution, Execution[dict[str, object]])
+assert_type(execution.result(timeout=3), dict[str, object])
+assert_type(execution.output, dict[str, object] | None)
+assert_type(execution.input, dict[str, Any])
+assert_type(execution.error, dict[str, Any] | None)
+assert_type(execution.is_terminal, bool)
+assert_type(execution.signal("reviewed", {"ok": True}), int)
+assert_type(execution.cancel(actor="ann", reason="x"), bool)
+assert_type(execution.history(), list[dict[str, Any]])
+assert_type(bare.start("x", 2).result(), int)
+assert_type(bare.get("key"), Execution[int])
+assert_type(bare.signal("key", "name", 3), int)
+assert_type(bare.using(key="k").signal_or_start("name", 1, "x", count=2), Execution[int])
+execution.retry(actor="ann")
+execution.pause(actor="ann", reason="wait")
+execution.resume()
+
+
+def uses_ref(ref: Ref[Any]) -> None:
+    ref.load()
+
+
+# What a checker must refuse: each of these lines has an ignore, and an unused ignore is an error.
+fulfil.start("not an int")  # type: ignore[arg-type]
+fulfil.start()  # type: ignore[call-arg]
+bare.start("x", colour="red")  # type: ignore[call-arg]
+charge("x", Decimal(1))  # type: ignore[arg-type]
+bare.using(key="k").start(3)  # type: ignore[arg-type]
+
+
+@workflow
+def wrong(ctx: Context) -> None:
+    ctx.step(charge, "x", Decimal(1))  # type: ignore[call-overload]
+    ctx.step(charge, 1)  # type: ignore[call-overload]
+    ctx.sleep("soon")  # type: ignore[arg-type]
