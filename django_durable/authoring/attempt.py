@@ -19,10 +19,12 @@ from django_durable.conf import config
 from django_durable.engine.contention import drop_broken_connection, is_contention, is_disconnect
 from django_durable.engine.journal import Record
 from django_durable.engine.session import Session
+from django_durable.engine.telling import tell
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.errors import StepFailed, StepInterrupted, StepTimeout, UnserializableValue
 from django_durable.payloads import decode, decode_failure, encode, encode_failure
+from django_durable.signals import step_failed
 
 ATTEMPTS_KEPT = (3, 7)
 """Failed attempts that a checkpoint lists: the first and the last ones."""
@@ -152,7 +154,7 @@ class Attempts:
             raise BodyQuit(error) from error
         finally:
             _current.reset(token)
-            self.session.lease.clear_clock()
+            self.session.lease.clear_clock("attempt")
             self.lines = step.lines
 
     def _encode(self, value: Any) -> str:
@@ -218,6 +220,10 @@ class Attempts:
         changes = self.failure(error, attempt, due_at, started_at)
         if due_at is None:
             self._record(changes)
+            told = decode_failure(changes["encoded_error"])
+            claim, name = self.session.claim, self.step.name
+            more = {"step": name, "position": self.position, "attempts": attempt, "error_type": told["type"]}
+            tell(claim.using, step_failed, claim.id, **more)
             raise_recorded(self.step.name, changes["encoded_error"], attempt, self.position)
         self.ended = self.begun = attempt
         if (due_at - self.session.claim.now()).total_seconds() > config().inline_retry_seconds:
@@ -281,7 +287,7 @@ class Attempts:
         if not limits:
             return
         limit, clock = min(limits)
-        self.session.lease.set_clock(time.monotonic() + limit, lambda: self._expire(clock))
+        self.session.lease.set_clock("attempt", time.monotonic() + limit, lambda: self._expire(clock))
 
     def _expire(self, clock: str) -> None:
         limit = getattr(self.step.options, clock)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
+from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from django_durable.authoring.declaration import check_function
@@ -184,6 +185,22 @@ class Workflow(Generic[P, R]):
             execution = self.start(*args, **kwargs)
             send(alias, execution.pk, f"signal:{name}", encoded)
         return execution
+
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
+        """``start`` for async code."""
+        return await sync_to_async(self.start)(*args, **kwargs)
+
+    async def aget(self, key: str, *, tenant: str | None = None) -> Execution[R]:
+        """``get`` for async code."""
+        return await sync_to_async(self.get)(key, tenant=tenant)
+
+    async def asignal(self, key: str, name: str, payload: Any = None, /, *, tenant: str | None = None) -> int:
+        """``signal`` for async code."""
+        return await sync_to_async(self.signal)(key, name, payload, tenant=tenant)
+
+    async def asignal_or_start(self, name: str, payload: Any, /, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
+        """``signal_or_start`` for async code."""
+        return await sync_to_async(self.signal_or_start)(name, payload, *args, **kwargs)
 
     @property
     def executions(self) -> ExecutionQuerySet:

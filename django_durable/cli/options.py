@@ -10,7 +10,7 @@ import json
 import os
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 

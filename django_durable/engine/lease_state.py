@@ -12,10 +12,11 @@ class Lease:
     """One held hint. The renewal thread writes it, the turn's thread reads it.
 
     ``ends`` is the local end: monotonic time of the last successful renewal's sending plus the lease. A failed
-    renewal is *unknown* until then. ``clock`` is what has to happen at a time while a body runs.
+    renewal is *unknown* until then. A *clock* is what has to happen at a time while the turn runs: the end of an
+    attempt's time, the execution's deadline.
     """
 
-    __slots__ = ("_clock", "_lock", "ends", "hint_id", "lost", "revoked", "token")
+    __slots__ = ("_clocks", "_lock", "ends", "hint_id", "lost", "revoked", "token")
 
     def __init__(self, hint_id: UUID, token: UUID, ends: float) -> None:
         self.hint_id = hint_id
@@ -24,7 +25,7 @@ class Lease:
         self.lost = False
         self.revoked = False
         self._lock = threading.Lock()
-        self._clock: tuple[float, Callable[[], None]] | None = None
+        self._clocks: dict[str, tuple[float, Callable[[], None]]] = {}
 
     @property
     def held(self) -> bool:
@@ -36,26 +37,26 @@ class Lease:
         """Whether what runs under this lease is no longer wanted."""
         return self.lost or self.revoked
 
-    def set_clock(self, at: float, action: Callable[[], None]) -> None:
+    def set_clock(self, name: str, at: float, action: Callable[[], None]) -> None:
         """Have the renewal thread run ``action`` once at monotonic time ``at``, unless cleared before."""
         with self._lock:
-            self._clock = (at, action)
+            self._clocks[name] = (at, action)
 
-    def clear_clock(self) -> None:
-        """The body is back in time."""
+    def clear_clock(self, name: str) -> None:
+        """What the clock waited for happened in time."""
         with self._lock:
-            self._clock = None
+            self._clocks.pop(name, None)
 
     def next_clock(self) -> float | None:
-        """When the clock rings, if one is set."""
-        clock = self._clock
-        return clock[0] if clock else None
+        """When the first clock rings, if one is set."""
+        with self._lock:
+            return min((at for at, _action in self._clocks.values()), default=None)
 
     def take_rung_clock(self) -> Callable[[], None] | None:
-        """The action of a clock that has rung; it is handed out once."""
+        """The action of a clock that has rung; each is handed out once."""
         with self._lock:
-            if self._clock is None or self._clock[0] > time.monotonic():
-                return None
-            action = self._clock[1]
-            self._clock = None
-            return action
+            for name, (at, action) in self._clocks.items():
+                if at <= time.monotonic():
+                    del self._clocks[name]
+                    return action
+            return None

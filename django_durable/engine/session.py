@@ -33,7 +33,7 @@ from django_durable.engine.messages import Letter
 from django_durable.engine.ownership import Abandoned, Refusal, Suspended, explain_refusal
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.leave import Pages, merge_tags
-from django_durable.engine.transitions.wait import wait_for_messages
+from django_durable.engine.transitions.wait import Waited, read_outcome, wait_for_messages
 from django_durable.errors import DurableError, NonDeterminismError
 from django_durable.sql import Sql, build, execute, fetch
 
@@ -135,10 +135,13 @@ class Session:
     def _stop_at_boundary(self, position: int) -> None:
         limit = config().max_positions
         if position >= limit:
-            self.broken = NonDeterminismError(
-                f"the run has reached {limit} positions (MAX_POSITIONS); end it with ctx.continue_as_new()"
+            self.broken = DurableError(
+                f"the run has reached {limit} positions; raise DURABLE['MAX_POSITIONS'] and resume it, and split"
+                " the work into several runs"
             )
             raise self.broken
+        if position == limit * 4 // 5:
+            logger.warning("execution %s has taken %d of %d positions", self.claim.id, position, limit)
         if self.pause_asked:
             self.leave(lambda pages: leave.pause_here(self.claim, pages))
         if self.stop.is_set():
@@ -236,8 +239,13 @@ class Session:
             started = {} if record is not None else {"started_at": self.claim.now(), "wake_at": until}
             return self.pages_with(record, position, kind, name, {**started, **changes})
 
-        waited = self.persistently(
-            lambda: wait_for_messages(
+        tried = False
+
+        def attempt() -> Waited:
+            nonlocal tried
+            found = read_outcome(self.claim, position) if tried else None
+            tried = True
+            return found or wait_for_messages(
                 self.claim,
                 pages,
                 position=position,
@@ -245,28 +253,31 @@ class Session:
                 until=until,
                 timed_out_error=timed_out_error,
             )
-        )
+
+        waited = self.persistently(attempt)
         if waited.refused:
-            self._explain_wait(position)
+            self.abandon(explain_refusal(self.claim, position).value)
         if waited.suspended:
             self.suspended = True
             raise Suspended
         self._in_hand.clear()
         return waited.letter
 
-    def _explain_wait(self, position: int) -> NoReturn:
-        """A wait that was committed although an error came back has given the execution up, or is read again."""
-        why = explain_refusal(self.claim, position)
-        self.abandon(why.value)
-
     def set_tags(self, position: int, tags: Mapping[str, Any], encoded: str) -> None:
         """Merge tags into the execution's row, with what is in hand, in one batch."""
         self.keep(position, "tags", "", encoded)
         rows = tuple(self._in_hand)
-        if not self.persistently(lambda: merge_tags(self.claim, Pages(rows=rows), tags)):
-            why = explain_refusal(self.claim, position)
-            if why is not Refusal.MINE:
-                self.abandon(why.value)
+        tried = False
+
+        def attempt() -> bool:
+            nonlocal tried
+            if tried and explain_refusal(self.claim, position) is Refusal.MINE:
+                return True
+            tried = True
+            return merge_tags(self.claim, Pages(rows=rows), tags)
+
+        if not self.persistently(attempt):
+            self.abandon(explain_refusal(self.claim, position).value)
         self._in_hand.clear()
 
     def touch(self) -> bool:

@@ -6,6 +6,7 @@ import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -279,3 +280,38 @@ class Execution(models.Model, ResultOf[R]):
         from django_durable.operators.resume import resume
 
         resume(self, actor=actor)
+
+    async def aresult(self, timeout: float | timedelta | None = None) -> R:
+        """``result`` without blocking the event loop: it polls with ``asyncio.sleep``."""
+        from django_durable.operators.result import await_result
+
+        value: R = await await_result(self, timeout)
+        return value
+
+    async def asignal(self, name: str, payload: Any = None, *, dedup_key: str | None = None) -> int:
+        """``signal`` for async code."""
+        return await sync_to_async(self.signal)(name, payload, dedup_key=dedup_key)
+
+    async def avalue(self, key: str, default: Any = None) -> Any:
+        """``value`` for async code."""
+        return await sync_to_async(self.value)(key, default)
+
+    async def ahistory(self) -> list[dict[str, Any]]:
+        """``history`` for async code."""
+        return await sync_to_async(self.history)()
+
+    async def acancel(self, *, compensate: bool = True, actor: Any = None, reason: str = "") -> bool:
+        """``cancel`` for async code."""
+        return await sync_to_async(self.cancel)(compensate=compensate, actor=actor, reason=reason)
+
+    async def aretry(self, *, actor: Any, reason: str = "") -> None:
+        """``retry`` for async code."""
+        await sync_to_async(self.retry)(actor=actor, reason=reason)
+
+    async def apause(self, *, actor: Any, reason: str = "") -> None:
+        """``pause`` for async code."""
+        await sync_to_async(self.pause)(actor=actor, reason=reason)
+
+    async def aresume(self, *, actor: Any = None) -> None:
+        """``resume`` for async code."""
+        await sync_to_async(self.resume)(actor=actor)

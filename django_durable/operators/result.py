@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from datetime import timedelta
 from typing import Any
 
+from asgiref.sync import sync_to_async
 from django.db import connections
 
 from django_durable.authoring.place import current
@@ -35,6 +37,20 @@ def wait_for_result(execution: Execution[Any], timeout: float | timedelta | None
         time.sleep(pause if limit is None else max(0.0, min(pause, limit - time.monotonic())))
         pause = min(LONGEST_PAUSE, pause * 1.5)
         reload(execution)
+
+
+async def await_result(execution: Execution[Any], timeout: float | timedelta | None) -> Any:
+    """The same for async code: each look in a thread, each pause in the event loop."""
+    limit = None if timeout is None else time.monotonic() + seconds(timeout, name="timeout")
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return await sync_to_async(wait_for_result)(execution, 0)
+        except TimeoutError:
+            if limit is not None and time.monotonic() >= limit:
+                raise
+        await asyncio.sleep(pause if limit is None else max(0.0, min(pause, limit - time.monotonic())))
+        pause = min(LONGEST_PAUSE, pause * 1.5)
 
 
 def _follow_chain(execution: Execution[Any]) -> None:

@@ -19,6 +19,7 @@ from django_durable.dispatch.hints import renew
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.lease_state import Lease
+from django_durable.engine.transitions.recover import time_out_claimed
 from django_durable.planes.selection import spine_alias
 
 logger = logging.getLogger("django_durable")
@@ -39,6 +40,10 @@ class LeaseKeeper:
     def hold(self, claim: Claimed) -> Lease:
         """Begin to keep a claim's lease."""
         lease = Lease(claim.hint_id, claim.token, claim.sent_at + claim.lease_seconds)
+        deadline = claim.row["deadline"]
+        if deadline is not None:
+            remaining = (deadline - claim.now()).total_seconds()
+            lease.set_clock("deadline", time.monotonic() + remaining, lambda: _overrun(claim, lease))
         with self._changed:
             self._held[claim.hint_id] = lease
             if self._thread is None:
@@ -129,6 +134,12 @@ class LeaseKeeper:
             action = lease.take_rung_clock()
             if action is not None:
                 threading.Thread(target=_run_clock, args=(action,), name="durable-clock", daemon=True).start()
+
+
+def _overrun(claim: Claimed, lease: Lease) -> None:
+    """The execution's deadline passed while its turn still runs: a take-over, as ``timed_out``."""
+    if time_out_claimed(claim):
+        lease.lost = True
 
 
 def _run_clock(action: Callable[[], None]) -> None:

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from uuid import UUID
 
 from django_durable.conf import config
+from django_durable.engine.claimed import Claimed
 from django_durable.planes.selection import spine_alias
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import process_keeper
 from django_durable.runtime.turn import run_turn
 
+logger = logging.getLogger("django_durable")
+
 
 def run_hint(hint_id: UUID, stop: threading.Event | None = None) -> bool:
     """Claim this hint, if it is due and free, and run its turn; whether there was anything to run.
 
-    A late, duplicate or unknown id is a no-op before any user code.
+    A late, duplicate or unknown id is a no-op before any user code. The hint of a blocked execution is claimed
+    where other code than this one was blocked. Once ``stop`` is set, the turn hands back at its next position.
     """
-    claims, _touched = claim_pass(spine_alias(), terms_of(limit=1, queues=(), hint_id=hint_id))
-    keeper = process_keeper(config().lease_seconds)
+    claims = _claims(hint_id)
     for claim in claims:
-        lease = keeper.hold(claim)
-        try:
-            run_turn(claim, lease, stop)
-        finally:
-            keeper.drop(lease)
+        _run(claim, stop)
     return bool(claims)
+
+
+def _claims(hint_id: UUID) -> list[Claimed]:
+    using = spine_alias()
+    for blocked in (False, True):
+        terms = terms_of(limit=1, queues=(), blocked=blocked, hint_id=hint_id)
+        claims, touched = claim_pass(using, terms)
+        if touched:
+            return claims
+    return []
+
+
+def _run(claim: Claimed, stop: threading.Event | None) -> None:
+    keeper = process_keeper(config().lease_seconds)
+    lease = keeper.hold(claim)
+    try:
+        run_turn(claim, lease, stop)
+    except Exception as error:
+        # By class only: the text of an error may hold values. The lease lapses and the execution is taken over.
+        logger.error("the turn of execution %s failed in the engine: %s", claim.id, type(error).__name__)
+        logger.debug("the turn of execution %s", claim.id, exc_info=True)
+    finally:
+        keeper.drop(lease)

@@ -52,10 +52,9 @@ def _plan(argv: Sequence[str] | None) -> Plan:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 upwards")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import time
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.core.management import call_command
 from django.db import transaction
@@ -43,15 +44,16 @@ class Performance:
         kind: type[Fleet] = CeleryFleet if plan.celery else EmbeddedFleet
         self._fleet = kind(stage.folder, plan.workers)
         self._losses: list[str] = []
+        self._order_ids: dict[UUID, int] = {}
 
     def run(self) -> bool:
         """Play it to its end; whether everything held."""
         plan = self._plan
-        self._say(f"{self._stage.database}, {plan.workers} {self._fleet.what}, seed {plan.seed}")
+        self._say(f"on {self._stage.database}; {self._fleet.what}: {plan.workers}; seed {plan.seed}")
         call_command("migrate", verbosity=0)
         self._fleet.start()
         executions = self._take_orders()
-        self._say(f"{len(executions)} orders placed and accepted, each in one transaction with its execution")
+        self._say(f"orders placed: {len(executions)}, each in one transaction with the start of its execution")
         reviewer = Reviewer(executions, self._chance)
         reviewer.start()
         try:
@@ -83,7 +85,9 @@ class Performance:
                 for article in articles
             )
             start = fulfil.using(key=f"order-{order.pk}").start
-            return start(order.pk, pause=self._plan.pause, patience=timedelta(minutes=10))
+            execution = start(order.pk, pause=self._plan.pause, patience=timedelta(minutes=10))
+        self._order_ids[execution.pk] = order.pk
+        return execution
 
     def _watch(self, orders: int) -> list[Kill]:
         """Kill now and then until every execution has ended, or the time is over."""
@@ -93,7 +97,8 @@ class Performance:
         asked_at = float("-inf")
         while time.monotonic() < deadline:
             if kill := killer.strike():
-                self._say(f"in the middle of {kill.body.step}: {kill.deed.text}")
+                order_id = self._order_ids[kill.body.execution_id]
+                self._say(f"in the middle of {kill.body.step} of order {order_id}: {kill.deed.text}")
             elif losses := self._fleet.losses():
                 self._losses += losses
                 return killer.kills
@@ -111,7 +116,10 @@ class Performance:
         for check in checks:
             print(check)
         success = all(check.holds for check in checks)
-        print(f"\n{'Success' if success else 'FAILED'}: {summary(evidence, time.monotonic() - self._began_at)}")
+        print(
+            f"\n{'Success' if success else 'FAILED'}: {summary(evidence, time.monotonic() - self._began_at)}",
+            flush=True,
+        )
         if not success:
             self._stage.keep = True
             print(f"The processes' logs are in {self._stage.folder}.\n{self._fleet.complaints()}", file=sys.stderr)

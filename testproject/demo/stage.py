@@ -8,13 +8,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from testproject.services.postgres import PostgresServer
 
 __all__ = ["ROOT", "Stage", "StageError", "staged"]
 
@@ -43,52 +39,64 @@ def staged(*, celery: bool, body_seconds: float) -> Iterator[Stage]:
 
     Raises ``StageError`` where a database or broker that was asked for is not there.
     """
-    folder = Path(tempfile.mkdtemp(prefix="django-durable-demo-"))
     url = os.environ.get("DATABASE_URL", "")
-    server, name = _server(url, celery=celery), f"demo_{secrets.token_hex(4)}"
-    variables = {
-        "DJANGO_SETTINGS_MODULE": SETTINGS,
-        "PROVIDER_LEDGER": str(folder / "ledger.sqlite3"),
-        "MAILBOX": str(folder / "mailbox.sqlite3"),
-        "BODY_LOG": str(folder / "bodies.sqlite3"),
-        "BODY_SECONDS": str(body_seconds),
-        "PYTHONUNBUFFERED": "1",
-    }
-    if server is None:
-        variables["SQLITE_PATH"] = str(folder / "shop.sqlite3")
-        database = "an SQLite file"
-    else:
-        variables["DATABASE_URL"] = server.create_database(name)
-        database = "PostgreSQL"
-    stage = Stage(folder=folder, database=database)
-    _set_environment(variables, celery=celery)
-    try:
+    _check(url, celery=celery)
+    with ExitStack() as stack:
+        made = stack.enter_context(_database(url)) if url else ""
+        folder = Path(tempfile.mkdtemp(prefix="django-durable-demo-"))
+        stage = Stage(folder=folder, database="PostgreSQL" if made else "an SQLite file")
+        stack.callback(_clear, stage)
+        database = {"DATABASE_URL": made} if made else {"SQLITE_PATH": str(folder / "shop.sqlite3")}
+        variables = {
+            "DJANGO_SETTINGS_MODULE": SETTINGS,
+            "PROVIDER_LEDGER": str(folder / "ledger.sqlite3"),
+            "MAILBOX": str(folder / "mailbox.sqlite3"),
+            "BODY_LOG": str(folder / "bodies.sqlite3"),
+            "BODY_SECONDS": str(body_seconds),
+            "PYTHONUNBUFFERED": "1",
+        }
+        _set_environment({**database, **variables}, celery=celery)
         yield stage
-    finally:
-        if server is not None:
-            _close_connections()
-            server.drop_database(name)
-        if not stage.keep:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _server(url: str, *, celery: bool) -> PostgresServer | None:
-    if celery and not os.environ.get("BROKER_URL"):
-        raise StageError("--celery needs a broker: set BROKER_URL, or run `make demo-celery`, which brings one.")
-    if not url and celery:
+def _check(url: str, *, celery: bool) -> None:
+    if celery and not (url and os.environ.get("BROKER_URL")):
         raise StageError(
-            "--celery needs PostgreSQL: set DATABASE_URL, or run `make demo-celery`, which brings a server."
+            "--celery needs PostgreSQL and a broker: set DATABASE_URL and BROKER_URL, or run `make demo-celery`,"
+            " which brings both."
         )
-    if not url:
-        return None
-    if not url.startswith(("postgres://", "postgresql://")):
+    if url and not url.startswith(("postgres://", "postgresql://")):
         raise StageError(
             f"DATABASE_URL begins with {url.partition(':')[0]!r}. Name a PostgreSQL server, on which the demo makes a"
             " database of its own, or unset it: then the demo makes an SQLite file."
         )
-    from testproject.services.postgres import PostgresServer
 
-    return PostgresServer(url)
+
+@contextmanager
+def _database(url: str) -> Iterator[str]:
+    """A new database on that server, gone at the end; its URL."""
+    try:
+        import psycopg
+
+        from testproject.services.postgres import PostgresServer
+    except ImportError as error:
+        raise StageError("PostgreSQL needs psycopg, which is not here: `pip install 'psycopg[binary]'`.") from error
+    server, name = PostgresServer(url), f"demo_{secrets.token_hex(4)}"
+    try:
+        made = server.create_database(name)
+    except psycopg.Error as error:
+        raise StageError(f"No database could be made on the server that DATABASE_URL names: {error}") from error
+    try:
+        yield made
+    finally:
+        _close_connections()
+        server.drop_database(name)
+
+
+def _clear(stage: Stage) -> None:
+    _close_connections()
+    if not stage.keep:
+        shutil.rmtree(stage.folder, ignore_errors=True)
 
 
 def _set_environment(variables: Mapping[str, str], *, celery: bool) -> None:

@@ -29,13 +29,13 @@ def summary(evidence: Evidence, seconds: float) -> str:
     steps = sum(point.kind == "step" and point.status == "completed" for point in points)
     begun, ended = len(evidence.bodies), sum(body.ended for body in evidence.bodies)
     parts = [
-        f"{len(evidence.orders)} orders",
-        f"{steps} steps recorded",
-        f"{len(interrupted(evidence.kills, evidence.bodies))} workers killed in mid-step",
-        f"{begun} bodies begun",
-        f"{ended} ended",
-        f"{begun - ended} cut short",
-        f"{len(repeated(evidence))} begun after their result was recorded",
+        f"orders {len(evidence.orders)}",
+        f"steps recorded {steps}",
+        f"workers killed in mid-step {len(interrupted(evidence.kills, evidence.bodies))}",
+        f"bodies begun {begun}",
+        f"ended {ended}",
+        f"cut short {begun - ended}",
+        f"begun after their result was recorded {len(repeated(evidence))}",
         f"{seconds:.1f} s",
     ]
     return ", ".join(parts)
@@ -52,7 +52,7 @@ def _steps(evidence: Evidence) -> list[str]:
 def _row(evidence: Evidence, one: Progress, steps: list[str]) -> list[str]:
     times = times_run(evidence, one)
     charges = sum(row["order_id"] == one.order_id for row in evidence.ledger.charges)
-    charged = f"{charges} × {one.total}"
+    charged = f"{charges} x {one.total}"
     return [str(one.order_id), one.execution_status, *[str(times.get(step, 0)) for step in steps], charged]
 
 

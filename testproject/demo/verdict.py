@@ -42,13 +42,16 @@ def judge(evidence: Evidence, *, orders: int) -> list[Check]:
     """Every check; the demo has succeeded if all of them hold."""
     charges = len(evidence.ledger.charges)
     return [
-        Check(claim=f"all {orders} orders are shipped", exceptions=_unfinished(evidence, orders)),
+        Check(
+            claim=f"every order is shipped and its execution completed ({orders})",
+            exceptions=_unfinished(evidence, orders),
+        ),
         Check(
             claim=f"every order has at least {REQUIRED_STEPS} recorded steps, a sleep, a signal",
             exceptions=[problem for one in evidence.orders for problem in _gaps(one)],
         ),
         Check(
-            claim=f"the provider's ledger has {charges} charges: every order exactly once",
+            claim=f"the provider's ledger: every order was charged exactly once (charges: {charges})",
             exceptions=list(_wrong_charges(evidence)),
         ),
         Check(claim="every e-mail was sent exactly once", exceptions=list(_wrong_messages(evidence))),

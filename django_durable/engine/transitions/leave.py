@@ -19,9 +19,11 @@ from django_durable.dispatch.intents import Publication
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION, fence, insert_within, update_within
+from django_durable.engine.telling import tell
 from django_durable.models import Execution
 from django_durable.models.checkpoint import Checkpoint
 from django_durable.models.dead_letter import DeadLetter
+from django_durable.signals import execution_finished, execution_waiting
 from django_durable.sql import Sql, assignments, build, field_of, insert_row, is_postgres, run_guarded, value
 
 FREE = {"lease_token": None, "worker": "", "claimed_at": None}
@@ -58,7 +60,10 @@ def suspend(claim: Claimed, pages: Pages, *, wake_at: datetime | None, awaiting:
         "revision": Sql("e.revision + 1"),
     }
     publication = Publication(claim.using, claim.intent(due_at=due_at)) if due_at is not None else None
-    return _leave(claim, changes, pages, publication)
+    held = _leave(claim, changes, pages, publication)
+    if held:
+        tell(claim.using, execution_waiting, claim.id)
+    return held
 
 
 def pause_here(claim: Claimed, pages: Pages) -> bool:
@@ -95,7 +100,10 @@ def complete(claim: Claimed, pages: Pages, *, output: str) -> bool:
         "encoded_error": None,
         "finished_at": sql_now(connection),
     }
-    return _run(claim, changes, [*pages.consequences(claim), delete_all(connection, claim.id)])
+    held = _run(claim, changes, [*pages.consequences(claim), delete_all(connection, claim.id)])
+    if held:
+        tell(claim.using, execution_finished, claim.id)
+    return held
 
 
 def fail(claim: Claimed, pages: Pages, *, error: str, failed_positions: str, status: str = "failed") -> bool:
@@ -112,7 +120,10 @@ def fail(claim: Claimed, pages: Pages, *, error: str, failed_positions: str, sta
     }
     letter = dead_letter(claim.using, claim.row, status=status, error=error)
     consequences = [*pages.consequences(claim), cancel_pending(claim.using, claim.id), letter]
-    return _run(claim, changes, [*consequences, delete_all(connection, claim.id)])
+    held = _run(claim, changes, [*consequences, delete_all(connection, claim.id)])
+    if held:
+        tell(claim.using, execution_finished, claim.id)
+    return held
 
 
 def block(claim: Claimed, *, error: str, code: str) -> bool:

@@ -23,6 +23,7 @@ from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.telling import tell
 from django_durable.engine.transitions.claim import Odd, Terms
 from django_durable.engine.transitions.leave import (
     cancel_pending,
@@ -34,6 +35,7 @@ from django_durable.errors import ExecutionNotFound, ExecutionTimedOut, WorkerLo
 from django_durable.models import Checkpoint, DispatchHint, Execution
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import encode_failure
+from django_durable.signals import execution_finished
 from django_durable.sql import Sql, build, execute, fetch, field_of, value
 
 TAKEOVERS_KEPT = 20
@@ -197,6 +199,7 @@ def _end(using: str, row: Mapping[str, Any], status: str, error: str, more: Mapp
     execute(using, cancel_pending(using, row["id"]))
     execute(using, dead_letter(using, row, status=status, error=error))
     execute(using, delete_all(connection, row["id"]))
+    tell(using, execution_finished, row["id"])
 
 
 def _update(using: str, row: Mapping[str, Any], changes: Mapping[str, Any]) -> None:

@@ -16,11 +16,13 @@ from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.intents import Publication
 from django_durable.engine.contention import repeated
+from django_durable.engine.telling import tell
 from django_durable.errors import ExecutionConflict
 from django_durable.ids import time_ordered_id
 from django_durable.models import Execution, TenantEpoch
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import same_value
+from django_durable.signals import execution_started
 from django_durable.sql import (
     Sql,
     build,
@@ -110,6 +112,7 @@ def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
     if not rows:
         return None
     publication.announce()
+    tell(using, execution_started, order.id)
     return _instance(using, order, rows[0])
 
 

@@ -9,9 +9,11 @@ from django_durable.dispatch.hints import delete_all
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import FREE, cancel_pending, dead_letter, ended_columns
 from django_durable.engine.transitions.verbs import write_execution
+from django_durable.signals import execution_finished
 from django_durable.sql import execute
 
 
@@ -38,6 +40,7 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
             execute(using, cancel_pending(using, claim.id))
             execute(using, dead_letter(using, row, status="failed", error=error))
             execute(using, delete_all(connections[using], claim.id))
+            tell(using, execution_finished, claim.id)
             return True
 
     return repeated(using, attempt)

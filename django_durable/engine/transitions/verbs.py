@@ -15,11 +15,13 @@ from django_durable.dispatch.hints import Intent, delete_all, delete_older
 from django_durable.dispatch.intents import Publication
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import FREE, cancel_pending, ended_columns, update_execution
 from django_durable.errors import InvalidTransition
 from django_durable.ids import time_ordered_id
 from django_durable.models import Checkpoint, Execution, OperatorAction, OperatorNote
+from django_durable.signals import execution_finished
 from django_durable.sql import assignments, build, execute, fetch, field_of, insert_row, value
 
 
@@ -58,6 +60,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
             execute(using, cancel_pending(using, execution_id))
             execute(using, delete_all(connections[using], execution_id))
             note(using, row, "cancel", by)
+            tell(using, execution_finished, execution_id)
             return True
 
     return repeated(using, attempt)

@@ -11,10 +11,11 @@ from typing import Any
 from django.db import connections, transaction
 
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.journal import EXECUTION, fence
+from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.messages import Letter, consume, first_unread
 from django_durable.engine.transitions.leave import Pages, suspend
-from django_durable.sql import build, execute, fetch, is_postgres
+from django_durable.models import Checkpoint
+from django_durable.sql import build, columns, convert, execute, fetch, field_of, is_postgres, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,27 @@ def wait_for_messages(
         if not suspend(claim, waiting, wake_at=until, awaiting=json.dumps(list(channels))):
             return Waited(refused=True)
         return Waited()
+
+
+def read_outcome(claim: Claimed, position: int) -> Waited | None:
+    """How a wait came out that had been committed although an error came back; ``None``: it was not."""
+    connection = connections[claim.using]
+    names = ("status", "encoded_output", "lease_token")
+    rows = fetch(
+        claim.using,
+        build(
+            f"SELECT {columns(Checkpoint, names)} FROM {CHECKPOINT} WHERE execution_id = {{id}}"
+            " AND position = {position} AND item = -1",
+            id=value(connection, field_of(Checkpoint, "execution_id"), claim.id),
+            position=value(connection, field_of(Checkpoint, "position"), position),
+        ),
+    )
+    row = convert(connection, Checkpoint, names, rows[0]) if rows else {"lease_token": None}
+    if row["lease_token"] != claim.token or row["status"] == "pending":
+        return None
+    if row["status"] == "failed":
+        return Waited(timed_out=True)
+    return Waited(letter=Letter(0, "", row["encoded_output"], claim.read_at))
 
 
 def _lock_fenced(claim: Claimed) -> bool:

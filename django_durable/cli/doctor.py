@@ -1,0 +1,47 @@
+"""doctor: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from django_durable.cli.exits import Exit, refusal
+from django_durable.cli.options import Options
+from django_durable.cli.output import Output, printable
+from django_durable.cli.stats import write_stats
+from django_durable.cli.verb import Verb
+from django_durable.operators.doctor import Finding, examine
+from django_durable.operators.stats import measure
+from django_durable.planes.selection import spine_alias
+
+__all__ = ["Doctor"]
+
+
+class Doctor(Verb):
+    """Exit code 5 with findings, 0 without: fit for a monitoring system."""
+
+    name = "doctor"
+    summary = "Tell what is stuck and what is only waiting; exit code 5 where something is wrong."
+
+    def run(self, options: Options, output: Output) -> None:
+        """Show every finding, then the numbers."""
+        findings = examine(spine_alias())
+        stats = measure(spine_alias())
+        if output.as_json:
+            output.document({"findings": [found.as_dict() for found in findings], "stats": asdict(stats)})
+        else:
+            for found in findings:
+                write_finding(found, output)
+            write_stats(stats, output)
+        if findings:
+            codes = ", ".join(found.code for found in findings)
+            raise refusal(f"{len(findings)} finding(s): {codes}", Exit.FINDINGS)
+
+
+def write_finding(found: Finding, output: Output) -> None:
+    """One finding for people."""
+    output.line(f"{found.severity.upper()} {found.code} ({found.count})")
+    output.line(f"  {printable(found.explanation)}")
+    output.line(f"  {printable(found.advice)}")
+    for execution_id in found.executions:
+        output.line(f"    {execution_id}")
+    output.line()

@@ -1,0 +1,88 @@
+"""cancel, retry, pause, resume: an operator's verbs, each attributed."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from argparse import ArgumentParser
+from typing import Any
+
+from django_durable.cli.exits import Exit, refusal
+from django_durable.cli.options import Options, add_attribution
+from django_durable.cli.output import Output
+from django_durable.cli.verb import ExecutionVerb
+from django_durable.models import Execution
+from django_durable.operators.resume import resume
+
+__all__ = ["Cancel", "Pause", "Resume", "Retry"]
+
+
+class OperatorVerb(ExecutionVerb):
+    """Who and why go into the execution's notes; the status afterwards goes to stdout."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """``--actor`` and ``--reason``."""
+        super().add_arguments(parser)
+        add_attribution(parser)
+
+    def act(self, execution: Execution[Any], options: Options, output: Output) -> None:
+        """Do it and show what came of it."""
+        self.change(execution, options, actor=options.actor(), reason=options.text("reason") or "")
+        if output.as_json:
+            output.document({"id": execution.pk, "status": execution.status})
+        else:
+            output.line(execution.status)
+
+    @abstractmethod
+    def change(self, execution: Execution[Any], options: Options, *, actor: str, reason: str) -> None:
+        """The verb itself."""
+
+
+class Cancel(OperatorVerb):
+    """Ends an execution from outside."""
+
+    name = "cancel"
+    summary = "Cancel an execution; refused where it has ended or is being cancelled."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Whether to undo."""
+        super().add_arguments(parser)
+        parser.add_argument("--no-compensate", action="store_true", help="end at once, without undo steps")
+
+    def change(self, execution: Execution[Any], options: Options, *, actor: str, reason: str) -> None:
+        """Cancel it, or say that somebody or something else was first."""
+        compensate = not options.flag("no_compensate")
+        if not execution.cancel(compensate=compensate, actor=actor, reason=reason):
+            raise refusal(f"execution {execution.pk} is {execution.status}; there is nothing to cancel", Exit.REFUSED)
+
+
+class Retry(OperatorVerb):
+    """Reopens what ended in failure."""
+
+    name = "retry"
+    summary = "Retry a failed, timed out or dead execution, once for each of its dead letters."
+
+    def change(self, execution: Execution[Any], options: Options, *, actor: str, reason: str) -> None:
+        """Retry it."""
+        execution.retry(actor=actor, reason=reason)
+
+
+class Pause(OperatorVerb):
+    """Stops an execution at its next position."""
+
+    name = "pause"
+    summary = "Pause an execution; a running one stops at its next position."
+
+    def change(self, execution: Execution[Any], options: Options, *, actor: str, reason: str) -> None:
+        """Pause it."""
+        execution.pause(actor=actor, reason=reason)
+
+
+class Resume(OperatorVerb):
+    """Lets an execution go on."""
+
+    name = "resume"
+    summary = "Let a paused or blocked execution go on, past a breakpoint if it stands at one."
+
+    def change(self, execution: Execution[Any], options: Options, *, actor: str, reason: str) -> None:
+        """Resume it."""
+        resume(execution, actor=actor, reason=reason)

@@ -1,0 +1,40 @@
+"""VERBS: everything that ``manage.py durable`` does, in the order of its help."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django_durable.cli.dead_letters import ListDeadLetters
+from django_durable.cli.doctor import Doctor
+from django_durable.cli.history import History
+from django_durable.cli.listing import ListExecutions
+from django_durable.cli.operate import Cancel, Pause, Resume, Retry
+from django_durable.cli.show import Show
+from django_durable.cli.signals import Signal
+from django_durable.cli.start import Start
+from django_durable.cli.stats import ShowStats
+from django_durable.cli.tick import Tick
+from django_durable.cli.verb import Verb
+from django_durable.cli.worker import RunWorker
+from django_durable.cli.workflows import ListWorkflows
+
+__all__ = ["VERBS"]
+
+CLASSES: Final[tuple[type[Verb], ...]] = (
+    RunWorker,
+    Tick,
+    Start,
+    ListExecutions,
+    Show,
+    History,
+    Signal,
+    Cancel,
+    Retry,
+    Pause,
+    Resume,
+    ShowStats,
+    ListWorkflows,
+    ListDeadLetters,
+    Doctor,
+)
+VERBS: Final[dict[str, Verb]] = {verb.name: verb() for verb in CLASSES}

@@ -1,0 +1,41 @@
+"""Scenario: what is done to one execution, by whom, in which order, and how it must end whatever dies meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from tests.crash.acts import Act
+from tests.crash.faults import Mode
+from tests.crash.run import Run
+
+__all__ = ["Scenario"]
+
+ALL = tuple(Mode)
+NOT_FROZEN = tuple(mode for mode in Mode if mode is not Mode.FROZEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """The script and the expectation. Labels and orders are named by what follows the run's mark."""
+
+    name: str
+    script: Callable[[Run], list[Act | timedelta | Callable[[], None]]]
+    status: tuple[str, ...] = ("completed",)
+    output: Callable[[str], Any] | None = None
+    labels: tuple[str, ...] = ()
+    maybe: tuple[str, ...] = ()
+    """Labels that a crash may leave out, or bring about."""
+    orders: tuple[str, ...] = ()
+    letters: int = 0
+    maybe_letters: int = 0
+    notes: Mapping[str, int] = field(default_factory=dict)
+    unread: int = 0
+    executions: int = 1
+    reopens: bool = False
+    recover_at_once: bool = True
+    """Whether a killed worker is replaced before the script goes on; otherwise the next acts meet its remains."""
+    modes: tuple[Mode, ...] = ALL
+    check: Callable[[Run], None] = lambda run: None
