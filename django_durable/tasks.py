@@ -30,8 +30,8 @@ _looked_at = float("-inf")
 _outage = False
 
 
-def run(hint_id: object, stop: threading.Event) -> bool:
-    """Drive one turn of the execution that this hint is for; whether the message should go to another worker.
+def run(hint_id: object, stop: threading.Event) -> UUID | None:
+    """Drive one turn of the execution that this hint is for; the hint, where another worker should go on with it.
 
     An id that is none, or that nobody knows, is a no-op.
     """
@@ -39,10 +39,10 @@ def run(hint_id: object, stop: threading.Event) -> bool:
         known_id = UUID(str(hint_id))
     except ValueError:
         logger.warning("a message without a hint's id was dropped")
-        return False
+        return None
     if not stop.is_set():
         _guarded("running a message", lambda: run_hint(known_id, stop))
-    return stop.is_set()
+    return known_id if stop.is_set() else None
 
 
 def tick(due: MessagesDue, put: Put) -> None:

@@ -147,7 +147,7 @@ class Attempts:
         token = _current.set(step)
         try:
             with entered(Where.STEP, self.session), tidied(f"step {self.step.name!r}"):
-                return _checked_result(self.step, self.step.func(*args, **kwargs))
+                return _checked_result(self.step, self.step.run(*args, **kwargs))
         except BaseException as error:
             if isinstance(error, Exception) and not quits(error):
                 raise BodyFailed(error) from error

@@ -42,6 +42,9 @@ CODES: tuple[tuple[tuple[type[DurableError], ...], Exit], ...] = (
     ((DurableError,), Exit.REFUSED),
 )
 
+NAMED = 3
+"""How many missing tables a message names."""
+
 
 def refusal(message: str, code: Exit) -> CommandError:
     """The error that ends the command with this code and one line on stderr."""
@@ -89,4 +92,5 @@ def explain_outage(error: DatabaseError | InterfaceError) -> str | None:
 
 def lacking(using: str, missing: list[str]) -> str:
     """What to tell where the migrations have not run."""
-    return f"database {using!r} lacks {', '.join(missing)}; run: manage.py migrate django_durable"
+    named = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
+    return f"database {using!r} lacks {named}; run: manage.py migrate"

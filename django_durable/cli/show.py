@@ -97,13 +97,14 @@ def timeline(execution: Execution[Any], values: Values) -> list[dict[str, Any]]:
 def open_letter(execution: Execution[Any]) -> dict[str, Any] | None:
     """The dead letter that waits for an operator."""
     letters = DeadLetter.objects.using(execution.using).filter(execution_id=execution.pk, retried_at=None)
-    return letters.order_by("-generation").values("id", "generation", "status", "created_at").first()
+    newest = letters.order_by("-generation").values("id", "generation", "status", "created_at").first()
+    return None if newest is None else dict(newest)
 
 
 def notes(execution: Execution[Any]) -> list[dict[str, Any]]:
     """Who did what and why, in order."""
     rows = OperatorNote.objects.using(execution.using).filter(execution_id=execution.pk)
-    return list(rows.order_by("id").values("at", "verb", "actor", "reason"))
+    return [dict(row) for row in rows.order_by("id").values("at", "verb", "actor", "reason")]
 
 
 def read_list(text: str) -> list[Any]:

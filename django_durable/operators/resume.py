@@ -11,8 +11,8 @@ from django_durable.operators.actors import attribution
 from django_durable.operators.reload import reload
 
 
-def resume(execution: Execution[Any], *, actor: Any) -> None:
+def resume(execution: Execution[Any], *, actor: Any, reason: str = "") -> None:
     """Resume, past a breakpoint if it stands at one. Raises ``InvalidTransition``."""
     refuse_in_body("execution.resume()", "put it into a step")
-    verbs.resume(execution.using, execution.pk, attribution(actor, "", required=False))
+    verbs.resume(execution.using, execution.pk, attribution(actor, reason, required=False))
     reload(execution)

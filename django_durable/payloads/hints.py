@@ -88,9 +88,17 @@ def bare(hint: Any) -> Any:
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         elif type(hint).__name__ == "TypeAliasType":
-            hint = hint.__value__
+            hint = value_of(hint)
         else:
             return hint
+
+
+def value_of(alias: Any) -> Any:
+    """What a ``type`` statement stands for: evaluated only here, so its names may be missing."""
+    try:
+        return alias.__value__
+    except NameError:
+        return Any
 
 
 def substitute(hint: Any, chosen: dict[Any, Any]) -> Any:

@@ -20,6 +20,7 @@ from django_durable.payloads.value_types import ValueType, enum_type, is_storabl
 __all__ = ["entry_for", "entry_named", "register_annotations", "register_value", "value_type"]
 
 C = TypeVar("C", bound=type)
+K = TypeVar("K")
 V = TypeVar("V")
 
 NAME_LIMIT = 255
@@ -91,26 +92,19 @@ def register_annotations(func: Callable[..., Any]) -> None:
 
 def entry_for(cls: type) -> ValueType | None:
     """How to store instances of exactly this class."""
-    found = registry.by_class.get(cls)
-    if found is None and registry.unread:
-        read_annotations()
-        found = registry.by_class.get(cls)
-    return found
+    return registry.by_class.get(cls) or read_annotations(registry.by_class, cls)
 
 
 def entry_named(name: str) -> ValueType | None:
     """How to read what is stored under this name."""
-    found = registry.by_name.get(name)
-    if found is None and registry.unread:
-        read_annotations()
-        found = registry.by_name.get(name)
-    return found
+    return registry.by_name.get(name) or read_annotations(registry.by_name, name)
 
 
 def add_marked(cls: C, name: str | None) -> C:
     add(describe(cls, name if name is not None else qualified_name(cls)))
     if is_dataclass(cls):
-        registry.unread.append(cls)
+        with registry.lock:
+            registry.unread.append(cls)
     return cls
 
 
@@ -140,10 +134,16 @@ def add(entry: ValueType) -> None:
         registry.by_class[entry.cls] = entry
 
 
-def read_annotations() -> None:
-    """Register what the noted functions' annotations name; those with names still unknown are kept for later."""
+def read_annotations(table: dict[K, ValueType], key: K) -> ValueType | None:
+    """Register what the noted annotations name, and look again; those with unknown names are kept for later.
+
+    Under the lock, so that nobody takes a class for unknown while another thread is about to register it.
+    """
     with registry.lock:
-        registry.unread[:] = [owner for owner in list(registry.unread) if not read_hints(owner, set())]
+        noted = registry.unread[:]
+        registry.unread.clear()
+        registry.unread.extend([owner for owner in noted if not read_hints(owner, set())])
+        return table.get(key)
 
 
 def read_hints(owner: Callable[..., Any] | type, seen: set[Any]) -> bool:
@@ -159,7 +159,7 @@ def read_hint(hint: Any, seen: set[Any]) -> bool:
     complete = True
     for part in get_args(hint):
         complete = read_hint(part, seen) and complete
-    cls = get_origin(hint) or hint
+    cls = type(hint) if isinstance(hint, Enum) else get_origin(hint) or hint  # a member stands in a Literal
     if hasattr(cls, "__supertype__"):  # a NewType
         return read_hint(cls.__supertype__, seen) and complete
     if type(cls).__name__ == "TypeAliasType":

@@ -8,6 +8,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
+import django
+from django.conf import settings
+
 from testproject.demo.plan import Plan
 from testproject.demo.stage import StageError, staged
 
@@ -18,9 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         with staged(celery=plan.celery, body_seconds=plan.body_seconds) as stage:
-            import django
-
-            django.setup()
+            _set_up_django()
             from testproject.demo.performance import perform
 
             return 0 if perform(plan, stage) else 1
@@ -29,6 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _set_up_django() -> None:
+    if settings.configured:
+        raise StageError("Django's settings were read before the demo chose its database; start it with python -m.")
+    django.setup()
 
 
 def _plan(argv: Sequence[str] | None) -> Plan:

@@ -58,7 +58,7 @@ class Performance:
         reviewer.start()
         try:
             kills = self._watch(len(executions))
-            self._say("everything that was accepted has ended; asking doctor, then stopping the workers")
+            self._say("asking doctor, then the workers to stop")
             findings = ask_doctor()
             self._losses += [*self._fleet.losses(), *self._fleet.stop()]
         finally:
@@ -104,6 +104,7 @@ class Performance:
                 return killer.kills
             if time.monotonic() - asked_at > ASK_SECONDS:
                 if not Execution.objects.active().exists():
+                    self._say("every execution has ended")
                     return killer.kills
                 asked_at = time.monotonic()
             time.sleep(LOOK_SECONDS)

@@ -252,7 +252,7 @@ def drain(stop: Any = None) -> int:
         except (DatabaseError, InterfaceError):
             drop_broken_connection(USING)
             continue
-        if not touched:
+        if not touched or (stop is not None and stop.is_set()):
             return turns
         for claimed in claims:
             run_turn(claimed, lease_of(claimed), stop)
@@ -272,6 +272,11 @@ def work() -> Act:
         return not DispatchHint.objects.filter(state=0, due_at__lte=clock.read_now(USING)).exists()
 
     return Act("worker", lambda run: drain(stage.stop), idle)
+
+
+def work_until_stopped() -> Act:
+    """A worker that is told to stop on its way."""
+    return Act("worker", lambda run: drain(stage.stop), lambda run: True)
 
 
 def later(hours: float) -> timedelta:

@@ -17,7 +17,7 @@ from django_durable.models import (
 from django_durable.runtime import sweeps
 from django_durable.runtime.tick import tick
 from testproject.shop.models import Order
-from tests.crash.faults import Mode
+from tests.crash.faults import RESTARTS
 from tests.crash.ledger import Ledger
 from tests.crash.life import USING, Violation
 from tests.crash.run import Run
@@ -28,7 +28,6 @@ __all__ = ["check_end"]
 AT_MOST_ONCE = "crash.once"
 TRANSACTIONAL = ("crash.paid", "crash.paid_late")
 FINAL = ("completed", "failed", "cancelled")
-RESTARTS = (Mode.KILLED_BEFORE, Mode.KILLED_AFTER, Mode.FROZEN)
 
 
 def check_end(scenario: Scenario, run: Run) -> None:
@@ -154,9 +153,7 @@ def _most_calls(run: Run, name: str, scenario: Scenario) -> int:
         most = 3  # its attempt is repeated whole when its connection is lost
     else:
         most = 1  # a lost connection never repeats a body that is over
-    if scenario.repeats:
-        most += scenario.repeats
-    return most
+    return most + scenario.repeats
 
 
 def _check_attempts(calls: list[Any], scenario: Scenario) -> None:

@@ -15,7 +15,7 @@ from typing import NoReturn
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-__all__ = ["Boundary", "Fault", "Killed", "Mode", "lose_connection"]
+__all__ = ["RESTARTS", "Boundary", "Fault", "Killed", "Mode", "lose_connection", "sever"]
 
 
 class Mode(Enum):
@@ -27,6 +27,10 @@ class Mode(Enum):
     ERROR_AFTER = "carried out, but the client got an error"
     ERROR_TWICE = "carried out with an error, and the next one too"
     FROZEN = "frozen before, overtaken, thawed"
+
+
+RESTARTS = (Mode.KILLED_BEFORE, Mode.KILLED_AFTER, Mode.FROZEN)
+"""After these another process takes the work over, so that what was not recorded is done again."""
 
 
 class Killed(BaseException):

@@ -35,6 +35,7 @@ class Life:
         self.fault = fault
         self.role = role
         self.dead = False
+        self.struck = False
         self.frozen = False
         self.thawed = False
         self.value: Any = None
@@ -134,6 +135,9 @@ class Life:
     ) -> Any:
         self.check_alive()
         mode = self.fault.meet(self.role, what)
+        self.struck = self.struck or mode is not None
+        if mode is Mode.ERROR_AFTER and what.startswith("BEGIN"):
+            mode = Mode.ERROR_BEFORE  # SQLite never begins a transaction and says that it did not
         if mode is Mode.KILLED_BEFORE:
             self._die(connection)
         if mode is Mode.ERROR_BEFORE:
@@ -157,7 +161,7 @@ class Life:
         raise Killed
 
     def _stand_still(self, connection: BaseDatabaseWrapper) -> None:
-        if connection.vendor == "sqlite" and connection.in_atomic_block:
+        if connection.vendor == "sqlite" and connection.connection.in_transaction:
             return  # it holds the only write lock: nobody can overtake it
         self.frozen = True
         self._stands.set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -74,12 +74,21 @@ def _lapse_and_drain() -> int:
 class Run:
     """One run: ``mark`` is its key and the beginning of all its labels."""
 
-    def __init__(self, mark: str, fault: Fault, observer: Observer) -> None:
+    def __init__(
+        self,
+        mark: str,
+        fault: Fault,
+        observer: Observer,
+        *,
+        recover_at_once: bool = True,
+        lasting: tuple[str, ...] = ("completed", "failed"),
+    ) -> None:
         self.mark = mark
         self.fault = fault
         self.observer = observer
         self.disturbed = 0
-        self._frozen_calls: tuple[int, str, bool] | None = None
+        self._recover_at_once = recover_at_once
+        self._lasting = lasting
         self._done_before: tuple[int, set[tuple[str, int]]] = (0, set())
 
     # -- the acts' view --------------------------------------------------------------------------------------
@@ -103,13 +112,20 @@ class Run:
 
     # -- one act ---------------------------------------------------------------------------------------------
 
-    def play(self, script: list[Act | timedelta]) -> None:
+    def play(self, script: list[Act | timedelta | Callable[[], None]]) -> None:
         """Every act in order, each until it is done."""
         for item in script:
             if isinstance(item, timedelta):
                 clock.shift(item)
-            else:
+            elif isinstance(item, Act):
                 self.perform(item)
+            else:
+                item()
+
+    def ensure(self, act: Act) -> None:
+        """Perform an act that may have been done by the life before this one."""
+        if not self.observer.see(lambda: act.done(self)):
+            self.perform(act)
 
     def perform(self, act: Act) -> None:
         """One act, done by as many processes as it takes."""
@@ -141,11 +157,11 @@ class Run:
             )
             if not lost:
                 raise Violation(f"the {act.role} ended with {error!r}") from error
-        if self.fault.struck is not None and not self.disturbed:
-            self.disturbed = 1
+        if life.struck:
+            self.disturbed += 1
             self.check_now()
             self._remember_what_was_done()
-            if act.role == "worker":
+            if act.role == "worker" and self._recover_at_once:
                 self.observer.recover().result(LONGEST)
                 self.check_now()
 
@@ -154,7 +170,7 @@ class Run:
         token = self.observer.see(self._token)
         recovery = self.observer.recover()
         while not recovery.done() and not self.observer.must_wait():
-            pass
+            wait([recovery], timeout=0.005)
         overtaken = recovery.done() and self.observer.see(self._token) != token
         calls = len(Ledger().calls())
         life.thaw()
@@ -181,7 +197,7 @@ class Run:
             lambda: {
                 (str(execution_id), position)
                 for execution_id, position in Checkpoint.objects.using(USING)
-                .filter(kind="step", status__in=["completed", "failed"])
+                .filter(kind="step", status__in=self._lasting)
                 .values_list("execution_id", "position")
             }
         )
@@ -191,7 +207,5 @@ class Run:
         """No body has run again whose checkpoint was committed when the fault struck."""
         number, done = self._done_before
         for call in Ledger().calls()[number:]:
-            if (call.execution, call.position) in done and not self.reopened:
+            if (call.execution, call.position) in done:
                 raise Violation(f"{call.label} ran again although its result was committed: {call}")
-
-    reopened = False

@@ -35,6 +35,9 @@ class Scenario:
     unread: int = 0
     executions: int = 1
     reopens: bool = False
+    """Whether an operator opens it again: attempts then start anew, and failures are removed."""
+    repeats: int = 0
+    """How often a body is started again without any fault."""
     recover_at_once: bool = True
     """Whether a killed worker is replaced before the script goes on; otherwise the next acts meet its remains."""
     modes: tuple[Mode, ...] = ALL

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import InitVar, dataclass, field, make_dataclass
 from decimal import Decimal
 from enum import Enum, Flag, IntFlag, StrEnum, auto
+from threading import Event
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NewType, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NewType, TypeVar
 
 import pytest
 
@@ -84,7 +86,9 @@ class Order:
 Alias = NewType("Alias", Rights)  # type: ignore[valid-newtype]
 
 
-def step_with_annotations(order: Order, *rest: Annotated[Alias, "x"]) -> tuple[Money, ...]: ...
+def step_with_annotations(
+    order: Order, bits: Literal[Bits.A], then: Callable[[int], str], *rest: Annotated[Alias, "x"]
+) -> tuple[Money, ...]: ...
 
 
 def test_annotations_make_enums_and_dataclasses_storable_through_generics_unions_and_fields() -> None:
@@ -93,7 +97,7 @@ def test_annotations_make_enums_and_dataclasses_storable_through_generics_unions
         encode(order, where="value")
     register_annotations(step_with_annotations)
     assert round_trip(order) == order
-    for value in (Money(Decimal(1)), Kind.BIG, Colour.RED, Box(1), Rights.READ | Rights.WRITE, Rights(0)):
+    for value in (Money(Decimal(1)), Kind.BIG, Colour.RED, Box(1), Rights.READ | Rights.WRITE, Rights(0), Bits.A):
         back = round_trip([value, {value: 1}] if value.__hash__ else [value])
         assert back[0] == value and type(back[0]) is type(value)
 
@@ -166,6 +170,30 @@ def f(tree: Tree[Kind], later: Later) -> None: ...
         assert round_trip([Money(Decimal(1)), Kind.BIG]) == [Money(Decimal(1)), Kind.BIG]
         names["Unknown"] = Colour
         assert round_trip(Colour.RED) is Colour.RED
+
+
+def test_nobody_takes_a_class_for_unknown_while_another_thread_registers_it() -> None:
+    evaluating, go_on = Event(), Event()
+
+    def slow() -> type:
+        evaluating.set()
+        go_on.wait(30)
+        return Money
+
+    def step(money: slow()) -> None: ...  # type: ignore[valid-type]
+
+    step.__globals__["slow"] = slow
+    try:
+        register_annotations(step)
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(round_trip, Money(Decimal(1)))
+            assert evaluating.wait(30)
+            second = pool.submit(round_trip, Money(Decimal(2)))
+            wait([second], timeout=0.3)  # without the lock it has its wrong answer by now
+            go_on.set()
+            assert (first.result(30), second.result(30)) == (Money(Decimal(1)), Money(Decimal(2)))
+    finally:
+        del step.__globals__["slow"]
 
 
 def test_enum_members_are_stored_by_name_and_flags_by_number() -> None:

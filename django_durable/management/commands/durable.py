@@ -26,6 +26,13 @@ class UsageParser(CommandParser):
             super().error(message)
         raise usage(f"Error: {message}")
 
+    @classmethod
+    def made_of(cls, parser: CommandParser) -> UsageParser:
+        """Django makes the parsers itself; this one refuses from now on as the others do."""
+        parser.__class__ = cls
+        assert isinstance(parser, cls)
+        return parser
+
 
 class DjangoOptions(BaseCommand):
     """Django's own options once more, for after the verb; without defaults, which would undo those before it."""
@@ -34,6 +41,10 @@ class DjangoOptions(BaseCommand):
         """Declare one of them."""
         kwargs.pop("default", None)
         super().add_base_argument(parser, *args, **kwargs)
+
+    def get_version(self) -> str:
+        """This package's version."""
+        return __version__
 
 
 class Command(BaseCommand):
@@ -47,10 +58,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the verbs."""
-        # Django makes the root parser itself; it has to refuse an unknown verb as the others refuse.
-        parser.__class__ = UsageParser
-        late = DjangoOptions().create_parser("", "", add_help=False, argument_default=SUPPRESS)
-        verbs = parser.add_subparsers(
+        late = UsageParser.made_of(DjangoOptions().create_parser("", "", add_help=False, argument_default=SUPPRESS))
+        verbs = UsageParser.made_of(parser).add_subparsers(
             dest="verb", metavar="VERB", required=True, title="verbs", parser_class=UsageParser
         )
         for verb in VERBS.values():

@@ -1,0 +1,64 @@
+"""When something happens next: to which moment the kit may move the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from django_durable.clock import read_now
+from django_durable.models import DispatchHint, Execution
+
+Skip = Literal["sleeps", "all"] | None
+PAGE = 200
+
+
+def check_skip(skip: object) -> None:
+    """Refuse anything but the three ways. Raises ``ValueError``."""
+    if skip not in ("sleeps", "all", None):
+        raise ValueError(f'skip must be "sleeps", "all" or None, not {skip!r}')
+
+
+def next_moment(using: str, skip: Skip) -> datetime | None:
+    """The earliest thing still to come, where the clock may move at all; else ``None``.
+
+    With ``"sleeps"`` it may move while something sleeps: a sleep, a retry delay, a start for later. There is one
+    clock, so what falls due on the way there happens on the way, in order. With ``"all"`` the timeout of a wait
+    and a deadline are reason enough. What is paused, blocked or held by a worker is none.
+    """
+    if skip is None:
+        return None
+    first: datetime | None = None
+    for row, due_at in _to_come(using):
+        first = first or due_at
+        if skip == "all" or _sleeps(row):
+            return first
+    return None
+
+
+def _to_come(using: str) -> Iterator[tuple[Mapping[str, Any], datetime]]:
+    hints = DispatchHint.objects.using(using).filter(
+        state=DispatchHint.State.LIVE, token=None, due_at__gt=read_now(using)
+    )
+    ordered = hints.order_by("due_at", "id").values_list("execution_id", "due_at")
+    start = 0
+    while page := list(ordered[start : start + PAGE]):
+        rows = _rows(using, [execution_id for execution_id, _due_at in page])
+        for execution_id, due_at in page:
+            row = rows.get(execution_id)
+            if row is not None and row["status"] in ("pending", "waiting", "compensating"):
+                yield row, due_at
+        start += PAGE
+
+
+def _rows(using: str, ids: list[UUID]) -> dict[UUID, Mapping[str, Any]]:
+    found = Execution._base_manager.using(using).filter(pk__in=ids)
+    return {row["id"]: row for row in found.values("id", "status", "awaiting", "wake_at")}
+
+
+def _sleeps(row: Mapping[str, Any]) -> bool:
+    """Whether an execution waits for a time and for nothing else."""
+    if row["status"] != "waiting":
+        return True
+    return row["awaiting"] in ("", "[]") and row["wake_at"] is not None

@@ -1,0 +1,94 @@
+"""The sweep: a scenario once to count its boundaries, then once for each boundary and each way of dying there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.apps import apps
+from django.db import connections
+
+from django_durable import clock
+from testproject.shop.models import Order
+from tests.crash.endstate import check_end
+from tests.crash.faults import Boundary, Fault, Mode
+from tests.crash.ledger import Ledger
+from tests.crash.life import USING, Violation
+from tests.crash.run import Observer, Run
+from tests.crash.scenario import Scenario
+from tests.crash.stage import stage
+
+__all__ = ["Harness", "Swept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many boundaries a scenario has, how many runs were made, and what did not hold."""
+
+    boundaries: tuple[Boundary, ...]
+    runs: int
+    violations: tuple[str, ...]
+
+
+class Harness:
+    """Sweeps scenarios on this process's database, one run after another."""
+
+    def __init__(self, folder: Path) -> None:
+        self._marks = (f"m{number:05d}" for number in itertools.count(1))
+        self._observer = Observer()
+        self.ledger = Ledger(folder / "crash-ledger.sqlite3")
+        self.ledger.create()
+
+    def sweep(self, scenario: Scenario, modes: tuple[Mode, ...] | None = None) -> Swept:
+        """Run the scenario undisturbed, which must hold; then with every fault, collecting what does not."""
+        counted = Fault()
+        self.run(scenario, counted)
+        runs, violations = 1, []
+        for mode in modes or scenario.modes:
+            for number in range(1, len(counted.passed) + 1):
+                fault = Fault(mode, number)
+                runs += 1
+                try:
+                    self.run(scenario, fault)
+                except Violation as violation:
+                    violations.append(f"{fault}: {violation}")
+                if fault.struck is None:
+                    violations.append(f"{fault}: this boundary was not reached")
+        return Swept(tuple(counted.passed), runs, tuple(violations))
+
+    def run(self, scenario: Scenario, fault: Fault) -> None:
+        """One run. Raises ``Violation``."""
+        run = Run(
+            next(self._marks),
+            fault,
+            self._observer,
+            recover_at_once=scenario.recover_at_once,
+            lasting=("completed",) if scenario.reopens else ("completed", "failed"),
+        )
+        with self._fresh():
+            run.play(scenario.script(run))
+            self._observer.see(lambda: check_end(scenario, run))
+
+    @contextmanager
+    def _fresh(self) -> Iterator[None]:
+        stage.reset()
+        self.ledger.clear()
+        try:
+            with clock.shifted():
+                yield
+        finally:
+            self._observer.see(_empty_tables)
+
+    def close(self) -> None:
+        """End the observer's threads."""
+        self._observer.close()
+
+
+def _empty_tables() -> None:
+    models = [*apps.get_app_config("django_durable").get_models(), Order]
+    with connections[USING].cursor() as cursor:
+        for model in models:
+            cursor.execute(f"DELETE FROM {model._meta.db_table}")

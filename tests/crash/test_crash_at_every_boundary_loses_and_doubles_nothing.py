@@ -1,0 +1,25 @@
+"""Every scenario, killed, cut off or frozen at every statement and commit of every process that takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.crash.harness import Harness
+from tests.crash.scenario import Scenario
+from tests.crash.scenarios import SCENARIOS
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_crash_at_every_boundary_loses_and_doubles_nothing(
+    scenario: Scenario, harness: Harness, record_property: Callable[[str, object], None]
+) -> None:
+    swept = harness.sweep(scenario)
+    record_property("crash_sweep", (len(swept.boundaries), swept.runs))
+
+    assert len(swept.boundaries) > 0
+    assert {boundary.role for boundary in swept.boundaries} >= {"starter", "worker"}
+    assert not swept.violations, "\n".join(
+        [f"{len(swept.violations)} of {swept.runs} runs of {scenario.name} broke a rule:", *swept.violations]
+    )
