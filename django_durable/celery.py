@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from celery import Celery, Task, signals
+from celery import Celery, Task, bootsteps, signals
 from kombu.exceptions import OperationalError
 
 from django_durable.conf import Config, read_settings
@@ -48,6 +48,7 @@ def setup(app: Celery) -> None:
     if app is _app:
         return
     _add_tasks(app)
+    app.steps["consumer"].add(LateTicks)
     app.on_after_configure.connect(_keep_entry, weak=False, dispatch_uid=ENTRY)
     if app.configured:
         _keep_entry(app)
@@ -183,11 +184,12 @@ def _connect() -> Send:
     )
     failures = (*connection.connection_errors, *connection.channel_errors, OperationalError, OSError)
 
-    def send(hint_id: UUID, queue: str) -> None:
+    def send(hint_id: UUID | None, queue: str) -> None:
+        name, args = (TICK, ()) if hint_id is None else (RUN, (str(hint_id),))
         try:
             app.send_task(
-                RUN,
-                args=(str(hint_id),),
+                name,
+                args=args,
                 queue=queue,
                 connection=connection,
                 retry=False,
@@ -233,6 +235,34 @@ class _Shared:
 @cache
 def _shared() -> _Shared:
     return _Shared()
+
+
+class LateTicks(bootsteps.StartStopStep):  # type: ignore[misc]
+    """In a worker that sees no tick for a while: send one.
+
+    Without this, an idle system would stand still where beat is down, or where its clock is so far behind that
+    each of its ticks has expired when it arrives.
+    """
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+    _entry: Any = None
+
+    def start(self, consumer: Any) -> None:
+        """Look every interval; again after each reconnection, which clears the worker's timer."""
+        self._entry = consumer.timer.call_repeatedly(_settings().tick_seconds, self._look)
+
+    def stop(self, consumer: Any) -> None:
+        """The worker ends, or has lost the broker."""
+        if self._entry is not None:
+            self._entry.cancel()
+
+    def _look(self) -> None:
+        from django_durable import tasks
+
+        due = _shared().due
+        if tasks.tick_is_late(due):
+            due.note_tick()
+            _broker.put(None, _settings().default_queue)
 
 
 def _listen_to_workers() -> None:

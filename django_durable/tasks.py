@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
@@ -23,10 +22,9 @@ from django_durable.runtime.one import run_hint
 
 logger = logging.getLogger("django_durable")
 
-LATE = 5
-"""Intervals without a tick after which a worker that runs executions ticks by itself."""
+LATE = 10
+"""Intervals without a tick after which a worker ticks by itself."""
 
-_looked_at = float("-inf")
 _outage = False
 
 
@@ -47,29 +45,32 @@ def run(hint_id: object, stop: threading.Event) -> UUID | None:
 
 def tick(due: MessagesDue, put: Put) -> None:
     """Run the sweeps whose turn it is, and send messages for due work."""
+    due.note_tick()
     _guarded("the tick", sweeping.tick)
     _guarded("sending messages for due work", lambda: due.send(spine_alias(), put))
 
 
+def tick_is_late(due: MessagesDue) -> bool:
+    """Whether this worker has seen no tick for a while: no beat runs, or its clock is off, or all slots are busy."""
+    return due.seconds_without_tick > LATE * config().tick_seconds
+
+
 def tick_if_late(due: MessagesDue, put: Put) -> None:
-    """Tick if nobody else does.
+    """Tick after a turn if nobody else does.
 
     Where all slots are busy, ticks wait behind other messages until they have expired: whoever has just run an
     execution looks after the rest now and then.
     """
-    global _looked_at
-    seconds = LATE * config().tick_seconds
-    if time.monotonic() - _looked_at < seconds:
-        return
-    _looked_at = time.monotonic()
-    if _guarded("looking for the last tick", lambda: _is_late(seconds)):
-        tick(due, put)
+    if tick_is_late(due):
+        due.note_tick()
+        if _guarded("looking for the last tick", _nobody_ticks):
+            tick(due, put)
 
 
-def _is_late(seconds: float) -> bool:
+def _nobody_ticks() -> bool:
     using = spine_alias()
     last = sweeping.last_tick(using)
-    return last is None or read_now(using) - last > timedelta(seconds=seconds)
+    return last is None or read_now(using) - last > timedelta(seconds=LATE * config().tick_seconds)
 
 
 def _guarded(what: str, act: Callable[[], object]) -> object:

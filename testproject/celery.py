@@ -3,6 +3,7 @@
 import os
 
 from celery import Celery
+
 from django_durable.celery import setup
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")

@@ -32,7 +32,9 @@ class Doctor(Verb):
             for found in findings:
                 write_finding(found, output)
             write_stats(stats, output)
-        if findings:
+        if not findings:
+            output.talk("no findings")
+        else:
             codes = ", ".join(found.code for found in findings)
             raise refusal(f"{len(findings)} finding(s): {codes}", Exit.FINDINGS)
 

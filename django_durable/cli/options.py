@@ -97,6 +97,9 @@ class Options:
         value = self.raw(name)
         if isinstance(value, str):
             value = parse_moment(name, value)
+        if isinstance(value, datetime) and value.utcoffset() is None:
+            text = value.isoformat()
+            raise usage(f"{dashed(name)} {text} has no time zone; write {text}Z, or an offset like {text}+02:00")
         try:
             if value is None or isinstance(value, datetime):
                 return None if value is None else aware(value, name=dashed(name))
@@ -109,7 +112,10 @@ class Options:
         value = self.raw("actor")
         if value is None:
             return system_user()
-        return value if isinstance(value, str) else getattr(value, "get_username", value.__str__)()
+        name = str(value.get_username() if hasattr(value, "get_username") else value)
+        if not name.strip():
+            raise usage("--actor must name who acts; leave it out for the user of the operating system")
+        return name
 
 
 def parse_moment(name: str, text: str) -> datetime | float:

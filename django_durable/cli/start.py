@@ -43,6 +43,7 @@ class Start(Verb):
         plain = options.json("input", default={})
         if not isinstance(plain, dict) or not all(isinstance(name, str) for name in plain):
             raise usage('--input must be a JSON object of the arguments by name, like {"order_id": 5}')
+        check_names(workflow, plain)
         try:
             prepared = workflow.using(**start_options(options))
             arguments = bound_arguments(workflow, coerce_arguments(workflow.func, plain))
@@ -66,6 +67,15 @@ class Start(Verb):
             )
         else:
             output.line(str(execution.pk))
+
+
+def check_names(workflow: Workflow[..., Any], plain: dict[str, Any]) -> None:
+    """Refuse arguments that the workflow does not take, with the names of those that it does."""
+    known = list(workflow.signature.parameters)
+    unknown = sorted(set(plain) - set(known))
+    if unknown:
+        there_are = f"it takes {', '.join(known)}" if known else "it takes none"
+        raise usage(f"workflow {workflow.name!r} has no parameter {', '.join(map(repr, unknown))}; {there_are}")
 
 
 def start_options(options: Options) -> dict[str, Any]:

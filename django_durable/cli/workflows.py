@@ -26,7 +26,8 @@ class ListWorkflows(Verb):
         if output.as_json:
             output.document(rows)
         else:
-            output.table(rows, ["name", "version", "newest", "queue", "priority", "timeout", "parameters"])
+            shown = [{**row, "parameters": ", ".join(row["parameters"])} for row in rows]
+            output.table(shown, ["name", "version", "newest", "queue", "priority", "timeout", "parameters"])
 
 
 def describe(workflow: Workflow[..., Any]) -> dict[str, Any]:
@@ -40,5 +41,5 @@ def describe(workflow: Workflow[..., Any]) -> dict[str, Any]:
         "max_recoveries": workflow.options.max_recoveries,
         "pin": workflow.options.pin,
         "rest": workflow.options.rest,
-        "parameters": str(workflow.signature),
+        "parameters": list(workflow.signature.parameters),
     }

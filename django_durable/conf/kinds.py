@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Generic, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from django.utils.translation import gettext_noop
-
+from django_durable.conf.marking import gettext_noop
 from django_durable.durations import as_timedelta, seconds
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from django.utils.translation import gettext_noop
+from django_durable.conf.marking import gettext_noop
 
 Fault = Literal["shape", "unknown", "type", "value", "combination"]
 

@@ -24,7 +24,8 @@ EXIT_SECONDS = 0.5
 """How long the end of a process waits for what it has just committed."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 
-Send = Callable[[UUID, str], None]
+Send = Callable[[UUID | None, str], None]
+"""Sends a hint's id to a queue, or a tick where it is ``None``; raises ``BrokerUnavailable``."""
 
 
 class BrokerUnavailable(Exception):
@@ -34,8 +35,7 @@ class BrokerUnavailable(Exception):
 class Broker:
     """``put`` appends and returns at once; a thread, started with the first message, sends.
 
-    ``connect`` is called in that thread and returns a function that sends one hint id to a queue, or raises
-    ``BrokerUnavailable``. It is called again after each failure.
+    ``connect`` is called in that thread, and again after each failure.
     """
 
     def __init__(self, connect: Callable[[], Send]) -> None:
@@ -45,8 +45,8 @@ class Broker:
             os.register_at_fork(after_in_child=self._begin_anew)
         atexit.register(self.flush, EXIT_SECONDS)
 
-    def put(self, hint_id: UUID, queue: str) -> bool:
-        """Send a hint's id to a queue soon; ``False`` where it is dropped because too many wait already."""
+    def put(self, hint_id: UUID | None, queue: str) -> bool:
+        """Send a hint's id (``None``: a tick) to a queue soon; ``False`` where too many wait already."""
         line = self._line_of_this_process()
         with line.changed:
             if len(line.waiting) >= CAPACITY:
@@ -99,7 +99,7 @@ class _Line:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.changed = threading.Condition()
-        self.waiting: deque[tuple[UUID, str]] = deque()
+        self.waiting: deque[tuple[UUID | None, str]] = deque()
         self.thread: threading.Thread | None = None
         self.busy = False
         self.failing = False
@@ -120,13 +120,13 @@ class _Delivery:
         self._has_worked = False
         self._refused: set[str] = set()
 
-    def __call__(self, hint_id: UUID, queue: str) -> None:
+    def __call__(self, hint_id: UUID | None, queue: str) -> None:
         pause = FIRST_PAUSE
         while not self._try(hint_id, queue):
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
 
-    def _try(self, hint_id: UUID, queue: str) -> bool:
+    def _try(self, hint_id: UUID | None, queue: str) -> bool:
         """Whether this message is dealt with."""
         try:
             if self._send is None:

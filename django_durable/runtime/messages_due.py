@@ -38,11 +38,16 @@ BLOCKED_SECONDS = 20.0
 """Between two looks at blocked work, and two messages for one such hint."""
 
 
+_MOMENT = struct.Struct("<d")
+
+
 class MessagesDue:
-    """The passes of one process. What was sent is remembered in memory that forked processes share."""
+    """The passes of one worker. What was sent, and when, is in memory that its forked processes share."""
 
     def __init__(self) -> None:
         self._sent = SentMessages()
+        self._ticked = mmap.mmap(-1, _MOMENT.size)
+        self.note_tick()
         self._blocked_at = float("-inf")
         self._blocked_after: UUID | None = None
 
@@ -60,6 +65,16 @@ class MessagesDue:
             more, _taken = self._send(self._blocked_hints(using), put, BLOCKED_SECONDS, BLOCKED_SECONDS)
             sent += more
         return sent
+
+    def note_tick(self) -> None:
+        """Somebody has just ticked."""
+        _MOMENT.pack_into(self._ticked, 0, time.monotonic())
+
+    @property
+    def seconds_without_tick(self) -> float:
+        """How long no process of this worker has seen a tick."""
+        (ticked_at,) = _MOMENT.unpack_from(self._ticked)
+        return time.monotonic() - float(ticked_at)
 
     def _send(self, hints: list[Due], put: Put, pause: float, longest: float) -> tuple[int, bool]:
         """How many were sent, and whether all could be."""

@@ -101,6 +101,7 @@ def old_snapshot(using: str) -> Finding | None:
     statement = Sql(
         "SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND backend_type = 'client backend'"
         " AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)"
         " AND clock_timestamp() - xact_start > %s * interval '1 second' ORDER BY xact_start LIMIT 100",
         (SNAPSHOT_SECONDS,),
