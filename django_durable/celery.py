@@ -8,6 +8,7 @@ This module imports Celery and no tables: ``setup`` may be called before Django'
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, MutableMapping
 from contextlib import suppress
 from functools import cache
@@ -246,6 +247,7 @@ class LateTicks(bootsteps.StartStopStep):  # type: ignore[misc]
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     _entry: Any = None
+    _sent_at = float("-inf")
 
     def start(self, consumer: Any) -> None:
         """Look every interval; again after each reconnection, which clears the worker's timer."""
@@ -259,9 +261,9 @@ class LateTicks(bootsteps.StartStopStep):  # type: ignore[misc]
     def _look(self) -> None:
         from django_durable import tasks
 
-        due = _shared().due
-        if tasks.tick_is_late(due):
-            due.note_tick()
+        now = time.monotonic()
+        if tasks.tick_is_late(_shared().due) and now - self._sent_at > tasks.LATE * _settings().tick_seconds:
+            self._sent_at = now
             _broker.put(None, _settings().default_queue)
 
 

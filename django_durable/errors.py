@@ -25,12 +25,7 @@ it never carries a payload.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
-
-from django.utils.module_loading import import_string
-
-if TYPE_CHECKING:
-    from django_durable.models import Execution
+from typing import Any, ClassVar
 
 
 class DurableError(Exception):
@@ -339,23 +334,3 @@ class LeaseLost(DurableError):
 def qualified_name(cls: type) -> str:
     """``package.module.Class``: the one spelling under which exception classes are stored."""
     return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def error_class(name: str) -> type[DurableError] | None:
-    """The class of this tree with that qualified name; ``None`` for anything outside it."""
-    if not name.startswith(f"{__name__}."):
-        return None
-    found = import_string(name) if name.rsplit(".", 1)[-1] in globals() else None
-    return found if isinstance(found, type) and issubclass(found, DurableError) else None
-
-
-def raise_for_end(execution: Execution[Any]) -> NoReturn:
-    """Raise the error that an execution which ended without a result stands for."""
-    if execution.status == "cancelled":
-        raise ExecutionCancelled(f"execution {execution.pk} was cancelled")
-    error = execution.error or {}
-    raise ExecutionFailed(
-        f"execution {execution.pk} ended {execution.status}: {error.get('type', 'unknown error')}",
-        status=execution.status,
-        error=execution.error,
-    )

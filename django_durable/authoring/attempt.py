@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -23,7 +24,7 @@ from django_durable.engine.telling import tell
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.errors import StepFailed, StepInterrupted, StepTimeout, UnserializableValue
-from django_durable.payloads import decode, decode_failure, encode, encode_failure
+from django_durable.payloads import decode, decode_failure, encode, encode_failure, secrets_in
 from django_durable.signals import step_failed
 
 ATTEMPTS_KEPT = (3, 7)
@@ -248,7 +249,7 @@ class Attempts:
         self, error: BaseException, attempt: int, due_at: datetime | None, started_at: datetime | None
     ) -> dict[str, Any]:
         """The checkpoint after a failed attempt: final, or pending until the next one is due."""
-        encoded = encode_failure(error)
+        encoded = encode_failure(error, secrets=self._secrets())
         now = self.session.claim.now()
         told = decode_failure(encoded)
         self.log = _capped([*self.log, {"attempt": attempt, "type": told["type"], "ended_at": now.isoformat()}])
@@ -263,6 +264,11 @@ class Attempts:
             "attempts_log": json.dumps(self.log),
             "log": self._log_text(),
         }
+
+    def _secrets(self) -> Iterable[str]:
+        """What the arguments hold under redacted keys: masked in error texts too."""
+        globs = config().redact
+        return secrets_in(decode(self.arguments), globs) if globs else ()
 
     def _wait_for_due_time(self, due_at: datetime | None) -> None:
         if due_at is None:

@@ -16,9 +16,9 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from django_durable.authoring.attempt import Attempts, raise_recorded
+from django_durable.authoring.options import check_tags
 from django_durable.authoring.place import Where, entered
 from django_durable.authoring.step import Step, as_step
-from django_durable.authoring.workflow import check_tags
 from django_durable.durations import aware, seconds
 from django_durable.engine.session import Session
 from django_durable.engine.transitions import leave

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from asgiref.sync import sync_to_async
-from django.db import connections, transaction
+from django.db import transaction
 
 from django_durable.authoring.declaration import check_function
+from django_durable.authoring.one_database import check_transaction
+from django_durable.authoring.options import StartOptions, WorkflowOptions, check_priority, checked
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.registry import add_workflow, label_of, source_digest
 from django_durable.clock import read_now
 from django_durable.conf import config
-from django_durable.durations import aware, seconds
+from django_durable.durations import seconds
 from django_durable.engine.messages import send
 from django_durable.engine.transitions.start import Order, start
-from django_durable.errors import ExecutionNotFound, TenantRequired, WrongDatabase
+from django_durable.errors import ExecutionNotFound, TenantRequired
 from django_durable.models import Execution
 from django_durable.models.columns import check_name
 from django_durable.models.execution import ExecutionQuerySet
@@ -37,38 +38,6 @@ R = TypeVar("R")
 Duration = float | timedelta
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
-PRIORITIES = range(-2, 3)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowOptions:
-    """What the declaration says."""
-
-    timeout: float | None = None
-    queue: str | None = None
-    priority: int = 0
-    max_recoveries: int | None = None
-    budget: Any = None
-    singleton: Any = None
-    pin: bool = False
-    rest: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartOptions:
-    """What ``using`` says of one start."""
-
-    key: str | None = None
-    on_conflict: str = "existing"
-    tenant: str | None = None
-    run_after: datetime | float | timedelta | None = None
-    priority: int | None = None
-    queue: str | None = None
-    timeout: float | None = None
-    parent_close: str = "cancel"
-    tags: dict[str, Any] = field(default_factory=dict)
-    correlation_id: str = ""
-    budget: Any = None
 
 
 class Workflow(Generic[P, R]):
@@ -127,8 +96,8 @@ class Workflow(Generic[P, R]):
             raise TypeError(
                 f"using() got {', '.join(sorted(unknown))}; it takes {', '.join(StartOptions.__dataclass_fields__)}"
             )
-        checked = _checked(replace(self.start_options, **options))
-        copy: Workflow[P, R] = Workflow(self.func, self.name, self.version, self.options, checked)
+        chosen = checked(replace(self.start_options, **options))
+        copy: Workflow[P, R] = Workflow(self.func, self.name, self.version, self.options, chosen)
         return copy
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
@@ -239,62 +208,6 @@ class Workflow(Generic[P, R]):
         )
 
 
-def check_transaction(alias: str) -> None:
-    """Refuse work that would not be atomic with the transaction that the caller has open elsewhere."""
-    policy = config().cross_database_start
-    if policy == "allow" or connections[alias].in_atomic_block:
-        return
-    others = [c.alias for c in connections.all(initialized_only=True) if c.alias != alias and c.in_atomic_block]
-    if not others:
-        return
-    message = (
-        f"a transaction is open on {', '.join(sorted(others))}, but this execution lives on {alias!r} and would be"
-        f" accepted even if yours is rolled back; open transaction.atomic(using={alias!r})"
-    )
-    if policy == "refuse":
-        raise WrongDatabase(message)
-    warnings.warn(message, RuntimeWarning, stacklevel=3)
-
-
-def _checked(options: StartOptions) -> StartOptions:
-    if options.key is not None:
-        check_name(options.key, "key")
-    if options.tenant is not None:
-        check_name(options.tenant, "tenant")
-    if options.queue is not None:
-        check_name(options.queue, "queue")
-    check_name(options.correlation_id, "correlation_id", empty=True)
-    if options.on_conflict not in ("existing", "error", "restart"):
-        raise ValueError(f"on_conflict must be existing, error or restart, not {options.on_conflict!r}")
-    if options.parent_close not in ("cancel", "abandon"):
-        raise ValueError(f"parent_close must be cancel or abandon, not {options.parent_close!r}")
-    _check_priority(options.priority)
-    if isinstance(options.run_after, datetime):
-        aware(options.run_after, name="run_after")
-    elif options.run_after is not None:
-        seconds(options.run_after, name="run_after")
-    timeout = None if options.timeout is None else seconds(options.timeout, name="timeout")
-    return replace(options, timeout=timeout, tags=check_tags(options.tags or {}))
-
-
-def _check_priority(priority: int | None) -> None:
-    if priority is None:
-        return
-    if isinstance(priority, bool) or not isinstance(priority, int) or priority not in PRIORITIES:
-        raise ValueError(f"priority must be an int from -2 to 2, not {priority!r}")
-
-
-def check_tags(tags: dict[str, Any]) -> dict[str, Any]:
-    """Tags are searchable: names are identifiers, values str, int or bool."""
-    for name, tag in tags.items():
-        check_name(name, "tag name", maximum=64)
-        if type(tag) not in (str, int, bool):
-            raise TypeError(f"tag {name!r} must be a str, int or bool, not {type(tag).__name__}")
-        if isinstance(tag, str):
-            check_name(tag, f"tag {name!r}", empty=True)
-    return dict(tags)
-
-
 @overload
 def workflow(func: Callable[Concatenate[Context, P], R], /) -> Workflow[P, R]: ...
 @overload
@@ -327,7 +240,7 @@ def workflow(func: Any = None, /, *, version: str = "1", **options: Any) -> Any:
         options["timeout"] = seconds(options["timeout"], name="timeout")
     if options.get("queue") is not None:
         check_name(options["queue"], "queue")
-    _check_priority(options.get("priority"))
+    check_priority(options.get("priority"))
     chosen = WorkflowOptions(**options)
     if func is None:
         return lambda function: _declare(function, name, version, chosen)

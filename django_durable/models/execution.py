@@ -221,11 +221,11 @@ class Execution(models.Model, ResultOf[R]):
     @property
     def error(self) -> dict[str, Any] | None:
         """``{"type", "message", "traceback", …}``; ``None`` unless failed, timed_out, dead or blocked."""
-        from django_durable.payloads import decode_failure
+        from django_durable.payloads import describe_failure
 
         if self.encoded_error is None:
             return None
-        return decode_failure(self.encoded_error)
+        return describe_failure(self.encoded_error)
 
     def result(self, timeout: float | timedelta | None = None) -> R:
         """Wait for the end and return the result.

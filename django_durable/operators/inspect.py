@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_durable.models import Checkpoint, Execution
-from django_durable.payloads import decode, decode_failure
+from django_durable.payloads import decode, describe_failure
 
 
 def read_history(execution: Execution[Any]) -> list[dict[str, Any]]:
@@ -24,7 +24,7 @@ def _entry(row: Checkpoint) -> dict[str, Any]:
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "output": None if row.encoded_output is None else decode(row.encoded_output),
-        "error": None if row.encoded_error is None else decode_failure(row.encoded_error),
+        "error": None if row.encoded_error is None else describe_failure(row.encoded_error),
     }
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 
 from django_durable.authoring.place import current
 from django_durable.durations import seconds
-from django_durable.errors import InvalidTransition, raise_for_end
+from django_durable.errors import ExecutionCancelled, ExecutionFailed, InvalidTransition
 from django_durable.models import Execution
 from django_durable.models.execution import TERMINAL
 from django_durable.operators.reload import reload
@@ -76,3 +76,15 @@ def _refuse_hopeless_wait(execution: Execution[Any]) -> None:
             f"result() of execution {execution.pk} was called inside a transaction, which could never see the end;"
             " call it after the commit"
         )
+
+
+def raise_for_end(execution: Execution[Any]) -> NoReturn:
+    """Raise the error that an execution which ended without a result stands for."""
+    if execution.status == "cancelled":
+        raise ExecutionCancelled(f"execution {execution.pk} was cancelled")
+    error = execution.error or {}
+    raise ExecutionFailed(
+        f"execution {execution.pk} ended {execution.status}: {error.get('type', 'unknown error')}",
+        status=execution.status,
+        error=execution.error,
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django_durable.authoring.one_database import check_transaction
 from django_durable.authoring.place import refuse_in_body
-from django_durable.authoring.workflow import check_transaction
 from django_durable.engine.messages import send
 from django_durable.models import Execution
 from django_durable.models.columns import check_name

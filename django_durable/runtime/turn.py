@@ -6,7 +6,7 @@ import inspect
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django_durable.authoring.attempt import BodyQuit, quits
@@ -31,7 +31,7 @@ from django_durable.errors import (
     UnknownWorkflow,
     WaitTimeout,
 )
-from django_durable.payloads import decode, encode, encode_failure
+from django_durable.payloads import decode, encode, encode_failure, secrets_in
 from django_durable.planes.selection import selected
 
 logger = logging.getLogger("django_durable")
@@ -148,13 +148,24 @@ def _block(session: Session, error: DurableError) -> None:
 
 
 def _fail(session: Session, error: BaseException) -> None:
-    encoded, ended_by = describe_end(error)
+    encoded, ended_by = describe_end(error, _secrets(session))
     session.leave(
         lambda pages: leave.fail(session.claim, pages, error=encoded, failed_positions=json.dumps(ended_by))
     )
 
 
-def describe_end(error: BaseException) -> tuple[str, dict[str, Any]]:
+def _secrets(session: Session) -> Iterable[str]:
+    """What the input holds under redacted keys: masked in error texts too."""
+    globs = config().redact
+    if not globs:
+        return ()
+    try:
+        return secrets_in(decode(session.claim.row["encoded_input"]), globs)
+    except UndecodableValue:
+        return ()
+
+
+def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str, dict[str, Any]]:
     """The stored error of a run, and which positions ended it.
 
     For an uncaught ``StepFailed`` the step's original error, with ``step`` and ``attempts`` beside it.
@@ -175,7 +186,7 @@ def describe_end(error: BaseException) -> tuple[str, dict[str, Any]]:
             "lineage": list(error.lineage),
         }
         return encode_failure(error, step=error.step, attempts=error.attempts, **original), ended_by
-    return encode_failure(error), ended_by
+    return encode_failure(error, secrets=secrets), ended_by
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 _FUNCTIONS = (
     "advance",
-    "assert_steps",
     "crash_turn",
     "fail_step",
     "on_wait",
@@ -28,15 +27,17 @@ _HOMES = {
     "DurableKit": "django_durable.testing.kit",
     "DurableTestMixin": "django_durable.testing.mixin",
     "assert_replays": "django_durable.testing.replay",
+    "assert_steps": "django_durable.testing.expectations",
     "export_history": "django_durable.testing.history",
     "live_worker": "django_durable.testing.live",
-    "step_context": "django_durable.testing.step_context",
+    "step_context": "django_durable.testing.fake_step",
     **dict.fromkeys(_FUNCTIONS, "django_durable.testing.functions"),
 }
 
 if TYPE_CHECKING:
+    from django_durable.testing.expectations import assert_steps as assert_steps
+    from django_durable.testing.fake_step import step_context as step_context
     from django_durable.testing.functions import advance as advance
-    from django_durable.testing.functions import assert_steps as assert_steps
     from django_durable.testing.functions import crash_turn as crash_turn
     from django_durable.testing.functions import fail_step as fail_step
     from django_durable.testing.functions import on_wait as on_wait
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from django_durable.testing.live import live_worker as live_worker
     from django_durable.testing.mixin import DurableTestMixin as DurableTestMixin
     from django_durable.testing.replay import assert_replays as assert_replays
-    from django_durable.testing.step_context import step_context as step_context
 
 __all__ = sorted(_HOMES)
 
@@ -58,7 +58,6 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(home), name)
-    # A submodule of the same name has taken the place by now (step_context, run): the name means the function.
     globals()[name] = value
     return value
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from math import inf
 
 from django_durable import clock
@@ -14,6 +15,7 @@ from django_durable.authoring.place import current
 from django_durable.durations import seconds
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.lease_state import Lease
+from django_durable.engine.transitions.recover import time_out_claimed
 
 
 class Clockwork:
@@ -45,40 +47,55 @@ class Clockwork:
 class UnwatchedLease(Lease):
     """A lease that nobody renews and that does not end: the kit has no second worker and no thread.
 
-    A step's clocks are looked at when its body is back. One that has rung by then ends the turn before anything
-    of it is recorded, and ``overran`` is what production's renewal thread would have done in the middle of it.
+    The clocks of a turn (an attempt's timeout, the execution's deadline) are looked at when a body is back and after
+    a pause. One that has rung by then ends the turn before anything more of it is recorded; ``overran`` is what
+    production's renewal thread would have done in the middle of it.
     """
 
-    __slots__ = ("_clockwork", "_limit", "overran")
+    __slots__ = ("_clockwork", "overran")
 
     def __init__(self, claim: Claimed, clockwork: Clockwork) -> None:
         super().__init__(claim.hint_id, claim.token, inf)
         self._clockwork = clockwork
-        self._limit: tuple[float, Callable[[], None]] | None = None
         self.overran: Callable[[], None] | None = None
+        deadline = claim.row["deadline"]
+        if deadline is not None:
+            remaining = (deadline - claim.now()).total_seconds()
+            self.set_clock("deadline", time.monotonic() + remaining, partial(_time_out, claim))
 
-    def set_clock(self, at: float, action: Callable[[], None]) -> None:
-        """Remember when the body is late, on a time line that ``advance`` moves too."""
-        self._limit = (at + self._clockwork.moved, action)
+    def set_clock(self, name: str, at: float, action: Callable[[], None]) -> None:
+        """Remember when something is late, on a time line that ``advance`` moves too."""
+        super().set_clock(name, at + self._clockwork.moved, action)
 
-    def clear_clock(self) -> None:
-        """The body is back: in time, or the turn ends here."""
-        limit, self._limit = self._limit, None
+    def clear_clock(self, name: str) -> None:
+        """A body is back: in time, or the turn ends here."""
+        self.look_at_clocks()
+        super().clear_clock(name)
+
+    def look_at_clocks(self) -> None:
+        """End the turn where a clock has rung, the earliest first."""
         place = current.get()
-        if limit is None or place is None or time.monotonic() + self._clockwork.moved < limit[0]:
+        rung = min(self._clocks.values(), key=lambda clock: clock[0], default=None)
+        if rung is None or place is None or self.overran or time.monotonic() + self._clockwork.moved < rung[0]:
             return
-        self.overran = limit[1]
-        place.session.abandon("the body ran longer than its step allows")
+        self.overran = rung[1]
+        place.session.abandon("the turn ran longer than its step or its deadline allows")
+
+
+def _time_out(claim: Claimed) -> None:
+    time_out_claimed(claim)
 
 
 class SkippedPauses(threading.Event):
     """Given to a turn as its stop event: the pauses that it waits out under its lease pass on the clock instead."""
 
-    def __init__(self, clockwork: Clockwork) -> None:
+    def __init__(self, clockwork: Clockwork, lease: UnwatchedLease) -> None:
         super().__init__()
         self._clockwork = clockwork
+        self._lease = lease
 
     def wait(self, timeout: float | None = None) -> bool:
         """Move the clock by the timeout."""
         self._clockwork.advance(timeout or 0)
+        self._lease.look_at_clocks()
         return self.is_set()

@@ -14,7 +14,7 @@ Body = Callable[..., Any]
 Answer = Callable[[Body, tuple[Any, ...], dict[str, Any]], Any]
 """Called with the next body in line, the arguments by position and those by name."""
 
-_UNSET: Any = object()
+UNSET: Any = object()
 _in_force: dict[str, list[StepOverride]] = {}
 _lock = threading.Lock()
 
@@ -32,9 +32,9 @@ class StepOverride:
         self.calls: list[Any] = []
         self._answer = answer
         with _lock:
-            _in_force.setdefault(self.step.name, []).append(self)
-            if _patch.target_is_untouched():
+            if not _in_force:
                 _patch.start()
+            _in_force.setdefault(self.step.name, []).append(self)
 
     def __enter__(self) -> Self:
         return self
@@ -49,11 +49,12 @@ class StepOverride:
         """Give the step its body back; a second end does nothing."""
         with _lock:
             stack = _in_force.get(self.step.name, [])
-            if self in stack:
-                stack.remove(self)
+            if self not in stack:
+                return
+            stack.remove(self)
             if not stack:
-                _in_force.pop(self.step.name, None)
-            if not _in_force and not _patch.target_is_untouched():
+                del _in_force[self.step.name]
+            if not _in_force:
                 _patch.stop()
 
     def body(self, following: Body) -> Body:
@@ -67,16 +68,16 @@ class StepOverride:
         return answer
 
 
-def stub(step: Any, returns: Any = _UNSET, side_effect: Any = _UNSET) -> StepOverride:
+def stub(step: Any, returns: Any = UNSET, side_effect: Any = UNSET) -> StepOverride:
     """Replace a step's body by a value, or by a ``side_effect`` as ``unittest.mock`` has it.
 
     That is a function to call with the arguments, an exception class or instance to raise, or an iterable of
     values and exceptions, one an attempt. With neither the step returns ``None``.
     """
-    if returns is not _UNSET and side_effect is not _UNSET:
+    if returns is not UNSET and side_effect is not UNSET:
         raise TypeError("stub_step takes returns= or side_effect=, not both")
-    if side_effect is _UNSET:
-        value = None if returns is _UNSET else returns
+    if side_effect is UNSET:
+        value = None if returns is UNSET else returns
         return StepOverride(step, lambda _following, _args, _kwargs: value)
     if _is_error(side_effect) or callable(side_effect):
         return StepOverride(step, lambda _following, args, kwargs: _play(side_effect, args, kwargs))
@@ -102,7 +103,8 @@ def fail(step: Any, times: int = 1, error: Any = None) -> StepOverride:
 
 def _outcomes(step: Any, listed: Iterable[Any]) -> Iterator[Any]:
     number = 0
-    for number, outcome in enumerate(listed, start=1):
+    for outcome in listed:
+        number += 1
         yield outcome
     while True:
         yield AssertionError(f"{as_step(step).name!r} is called more often than side_effect has outcomes ({number})")
@@ -122,23 +124,6 @@ def _is_error(outcome: Any) -> bool:
     return isinstance(outcome, BaseException) or (isinstance(outcome, type) and issubclass(outcome, BaseException))
 
 
-class _Patch:
-    """The one place where a turn asks a step for its body, ``Step.run``, replaced while any override is in force."""
-
-    def __init__(self) -> None:
-        self._original: Body = Step.run
-        self._patcher = mock.patch.object(Step, "run", _run_overridden)
-
-    def target_is_untouched(self) -> bool:
-        return Step.run is not _run_overridden
-
-    def start(self) -> None:
-        self._patcher.start()
-
-    def stop(self) -> None:
-        self._patcher.stop()
-
-
 def _run_overridden(step: Step[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     body: Body = step.func
     for override in tuple(_in_force.get(step.name, ())):
@@ -146,4 +131,6 @@ def _run_overridden(step: Step[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     return body(*args, **kwargs)
 
 
-_patch = _Patch()
+# The one place where a turn asks a step for its body, replaced while any override is in force: in every thread,
+# so that a live worker's turns meet the overrides too, and for every copy that ``using()`` makes of a step.
+_patch = mock.patch.object(Step, "run", _run_overridden)

@@ -31,4 +31,4 @@ class Plan:
     @property
     def seconds(self) -> float:
         """After this time the demo gives up: far more than it needs, so that a slow machine is no failure."""
-        return 120.0 + 4.0 * self.orders
+        return 90.0 + 2.0 * self.orders

@@ -86,7 +86,7 @@ def read_outcome(claim: Claimed, position: int) -> Waited | None:
         return None
     if row["status"] == "failed":
         return Waited(timed_out=True)
-    return Waited(letter=Letter(0, "", row["encoded_output"], claim.read_at))
+    return Waited(letter=Letter(0, "", row["encoded_output"] or "null", claim.read_at))
 
 
 def _lock_fenced(claim: Claimed) -> bool:

@@ -1,0 +1,105 @@
+"""CrashedTurn: a process that is gone after a body and before its checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NoReturn, Self
+from unittest import mock
+
+from django_durable.authoring.place import current
+from django_durable.engine.journal import Record
+from django_durable.engine.messages import Letter
+from django_durable.engine.session import Session
+from django_durable.engine.transitions.leave import Pages
+from django_durable.runtime import turn
+
+
+class CrashedTurn:
+    """Kills one turn, the first that is about to record this position; ``happened`` says whether it did.
+
+    Nothing of that turn is written from there on. The run's end is recorded behind its last position. Armed from
+    its making until it happened, or until ``end()``, which the end of a ``with`` block or of the test calls.
+    """
+
+    def __init__(self, at_position: int) -> None:
+        if isinstance(at_position, bool) or not isinstance(at_position, int) or at_position < 0:
+            raise ValueError(f"at_position must be an int of at least 0, not {at_position!r}")
+        self.at_position = at_position
+        self.happened = False
+        self.armed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Crash nothing any more."""
+        self.armed = False
+
+    def strike(self) -> None:
+        """Once."""
+        self.happened = True
+        self.armed = False
+
+
+@contextmanager
+def doomed(crashes: Sequence[CrashedTurn]) -> Iterator[None]:
+    """Let the turns of this block meet these crashes."""
+    if not any(crash.armed for crash in crashes):
+        yield
+        return
+    with mock.patch.object(turn, "Session", partial(DoomedSession, crashes)):
+        yield
+
+
+class DoomedSession(Session):
+    """A turn's view of its execution that ends at every write which one of the crashes lies in wait for."""
+
+    def __init__(self, crashes: Sequence[CrashedTurn], *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._crashes = crashes
+        self._announcing = False
+
+    def _die_before(self, positions: Sequence[int]) -> None:
+        for crash in self._crashes:
+            if crash.armed and not self._announcing and positions and max(positions) >= crash.at_position:
+                crash.strike()
+                self.abandon(f"crash_turn(at_position={crash.at_position})")
+
+    def record(self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+        # An at-most-once body is announced before it starts; the crash comes after it.
+        self._announcing = changes.get("status") == "pending" and "encoded_error" not in changes and kind == "step"
+        try:
+            super().record(record, position, kind, name, changes)
+        finally:
+            self._announcing = False
+
+    def amend(self, position: int, changes: Mapping[str, Any]) -> None:
+        self._die_before([position])
+        super().amend(position, changes)
+
+    def _append(self, rows: list[dict[str, Any]]) -> None:
+        self._die_before([row["position"] for row in (*self._in_hand, *rows)])
+        super()._append(rows)
+
+    def wait(self, record: Record | None, position: int, *arguments: Any, **options: Any) -> Letter | None:
+        self._die_before([position])
+        return super().wait(record, position, *arguments, **options)
+
+    def set_tags(self, position: int, tags: Mapping[str, Any], encoded: str) -> None:
+        self._die_before([position])
+        super().set_tags(position, tags, encoded)
+
+    def leave(self, transition: Callable[[Pages], bool], pages: Pages | None = None) -> NoReturn:
+        written = pages if pages is not None else self.pages()
+        positions = [row["position"] for row in written.rows]
+        if written.position is not None:
+            positions.append(written.position)
+        if current.get() is None:  # no operation is under way: the run ends here
+            positions.append(self.position)
+        self._die_before(positions)
+        super().leave(transition, pages)

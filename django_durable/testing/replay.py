@@ -1,0 +1,130 @@
+"""assert_replays: does the code of today take the way of a history that was recorded before?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import inf
+from typing import Any, NoReturn
+from uuid import UUID
+
+from django_durable.authoring.context import Context
+from django_durable.authoring.hygiene import tidied
+from django_durable.authoring.place import Where, entered, guarded_queries
+from django_durable.authoring.workflow import Workflow
+from django_durable.conf import config
+from django_durable.engine.claimed import COLUMNS, Claimed
+from django_durable.engine.journal import Record
+from django_durable.engine.lease_state import Lease
+from django_durable.engine.ownership import Suspended
+from django_durable.engine.session import Session
+from django_durable.errors import NonDeterminismError, SuspensionSwallowed
+from django_durable.payloads import decode
+from django_durable.runtime.turn import bound_arguments
+from django_durable.testing.history import ReadHistory, id_of, read_history
+
+_ADVICE = "; deploy the code that wrote the history, then resume"
+
+
+def assert_replays(workflow: Workflow[..., Any], history: Sequence[Mapping[str, Any]]) -> None:
+    """Call the workflow's body with a stored history, without database and without running any step.
+
+    ``history`` is what ``export_history`` gave, also after a trip through JSON, or a start entry followed by what
+    ``execution.history()`` gave. Every operation has to meet the record of its position; behind the last record
+    the code may do what it likes, as a run that was under way would. Raises ``AssertionError`` that names the
+    position where they part, ``ValueError`` for what is no history.
+    """
+    read = read_history(history)
+    session = ReplaySession(_claim_of(workflow, read), read.records)
+    problem = _follow(session, workflow, read)
+    if problem is not None:
+        raise AssertionError(
+            f"workflow {workflow.name!r} version {workflow.version!r} does not replay the history: {problem}"
+        )
+
+
+def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHistory) -> str | None:
+    """What is wrong, naming the position; ``None`` for nothing."""
+    try:
+        arguments = bound_arguments(workflow, decode(read.encoded_input))
+    except TypeError as error:
+        return f"its start does not fit the parameters of today: {error}"
+    raised: Exception | None = None
+    try:
+        with guarded_queries(config().body_queries), tidied("the replay"), entered(Where.BODY, session):
+            workflow.func(Context(session), *arguments.args, **arguments.kwargs)
+    except Suspended:
+        pass
+    except Exception as error:
+        raised = error
+    else:
+        if session.suspended and session.broken is None:
+            return f"position {session.position}: {SuspensionSwallowed().message}"
+    return _verdict(session, raised)
+
+
+def _verdict(session: ReplaySession, raised: Exception | None) -> str | None:
+    if isinstance(session.broken, NonDeterminismError):
+        return session.broken.message.removesuffix(_ADVICE)
+    if session.broken is not None:
+        return f"position {session.position}: {type(session.broken).__name__}: {session.broken.message}"
+    unread = session.first_unread()
+    if unread is None or session.suspended:
+        return None
+    how = "ended" if raised is None else f"raised {type(raised).__name__}: {raised}"
+    return f"position {unread.position}: the history has {unread.kind} {unread.name!r}, but the code {how} before it"
+
+
+class ReplaySession(Session):
+    """Answers from a history and stops where that ends. It writes nothing and knows no database."""
+
+    def __init__(self, claim: Claimed, records: dict[int, Record]) -> None:
+        super().__init__(claim, Lease(claim.hint_id, claim.token, inf))
+        self.history = records
+        self._recorded = max(records, default=-1) + 1
+
+    def first_unread(self) -> Record | None:
+        """The first record that the code has not asked for."""
+        return min((r for p, r in self.history.items() if p >= self.position), key=lambda r: r.position, default=None)
+
+    def enter(self, kind: str, name: str) -> tuple[int, Record | None]:
+        position, record = super().enter(kind, name)
+        if record is not None and record.status not in ("completed", "failed"):
+            self._stop()  # what was under way when the history was taken
+        return position, record
+
+    def _stop_at_boundary(self, position: int) -> None:
+        if position >= self._recorded:
+            self._stop()
+
+    def _stop(self) -> NoReturn:
+        self.suspended = True
+        raise Suspended
+
+
+def _claim_of(workflow: Workflow[..., Any], read: ReadHistory) -> Claimed:
+    start = read.start
+    scheduled_for = start.get("scheduled_for")
+    known = {
+        "id": id_of(start),
+        "workflow": workflow.name,
+        "version": str(start.get("version") or workflow.version),
+        "key": start.get("key"),
+        "run": start.get("run") or 1,
+        "tenant": start.get("tenant") or "",
+        "seed": start.get("seed") or "",
+        "run_after": datetime.fromisoformat(scheduled_for) if isinstance(scheduled_for, str) else scheduled_for,
+        "revision": 1,
+        "encoded_input": read.encoded_input,
+    }
+    return Claimed(
+        using="",
+        hint_id=UUID(int=0),
+        token=UUID(int=0),
+        worker="",
+        row={**dict.fromkeys(COLUMNS), **known},
+        read_at=datetime.now(UTC),
+        lease_seconds=inf,
+        sent_at=time.monotonic(),
+    )

@@ -1,0 +1,1 @@
+"""Celery carries the work: a real broker, real workers, a real beat."""

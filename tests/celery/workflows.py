@@ -1,0 +1,90 @@
+"""Workflows whose bodies write what they do into a file and wait at barriers, which are files too."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from django.db import connection
+
+from django_durable import Context, step, workflow
+
+FOLDER = Path(os.environ.get("EFFECTS", "."))
+
+
+def write(line: str) -> None:
+    """Append one line, atomically, with the process that wrote it."""
+    with (FOLDER / "effects").open("ab", buffering=0) as file:
+        file.write(f"{os.getpid()} {line}\n".encode())
+
+
+@step
+def note(text: str) -> str:
+    write(text)
+    return text
+
+
+@step
+def stand(text: str) -> str:
+    """Stand at a barrier until the test opens it."""
+    write(f"begin {text}")
+    until = time.monotonic() + 60
+    while not (FOLDER / f"open-{text}").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    write(f"end {text}")
+    return text
+
+
+@step
+def refuse(text: str) -> str:
+    raise ValueError(f"cannot do {text}")
+
+
+@step
+def use_database(text: str) -> str:
+    """Which of the server's processes serves this one; nothing to compare on SQLite."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()" if connection.vendor == "postgresql" else "SELECT 0")
+        write(f"backend {cursor.fetchone()[0]}")
+    return text
+
+
+@workflow("celery.quick")
+def quick(ctx: Context, text: str) -> str:
+    ctx.step(note, f"{text}-a")
+    return ctx.step(note, f"{text}-b")
+
+
+@workflow("celery.nap")
+def nap(ctx: Context, text: str, seconds: float) -> str:
+    ctx.step(note, f"{text}-a")
+    ctx.sleep(timedelta(seconds=seconds))
+    return ctx.step(note, f"{text}-b")
+
+
+@workflow("celery.ask")
+def ask(ctx: Context, text: str) -> str:
+    ctx.step(note, f"{text}-a")
+    answer: str = ctx.wait_for_signal("answer")
+    return ctx.step(note, f"{text}-{answer}")
+
+
+@workflow("celery.held")
+def held(ctx: Context, text: str) -> str:
+    ctx.step(note, f"{text}-a")
+    ctx.step(stand, f"{text}-b")
+    return ctx.step(note, f"{text}-c")
+
+
+@workflow("celery.doomed")
+def doomed(ctx: Context, text: str) -> str:
+    return ctx.step(refuse, text)
+
+
+@workflow("celery.queries")
+def queries(ctx: Context, text: str) -> str:
+    ctx.step(use_database, text)
+    ctx.sleep(timedelta(seconds=0))
+    return ctx.step(use_database, text)
