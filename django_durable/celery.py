@@ -53,9 +53,7 @@ def setup(app: Celery) -> None:
     app.on_after_configure.connect(_keep_entry, weak=False, dispatch_uid=ENTRY)
     if app.configured:
         _keep_entry(app)
-    if _app is None:
-        listen(_announce)
-        _listen_to_workers()
+    _listen()
     _app = app
 
 
@@ -267,7 +265,10 @@ class LateTicks(bootsteps.StartStopStep):  # type: ignore[misc]
             _broker.put(None, _settings().default_queue)
 
 
-def _listen_to_workers() -> None:
+@cache
+def _listen() -> None:
+    """Once a process, to commits and to what Celery's workers go through."""
+    listen(_announce)
     signals.celeryd_init.connect(_note_exclusions, weak=False, dispatch_uid=ENTRY)
     signals.worker_init.connect(_begin_worker, weak=False, dispatch_uid=ENTRY)
     signals.worker_shutting_down.connect(_hand_back, weak=False, dispatch_uid=ENTRY)

@@ -84,7 +84,7 @@ def explain_outage(error: DatabaseError | InterfaceError) -> str | None:
             missing = []  # the database is away, or the caller's transaction is broken
         if missing:
             return lacking(using, missing)
-    if isinstance(error, ProgrammingError):
+    if isinstance(error, ProgrammingError) or getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_ERROR":
         return None
     first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return f"database {using!r} is unavailable: {first_line}"

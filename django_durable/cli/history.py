@@ -11,7 +11,7 @@ from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
 from django_durable.models import Checkpoint, Execution
 
-__all__ = ["History", "read_checkpoints"]
+__all__ = ["History", "outcome", "read_checkpoints"]
 
 
 class History(ExecutionVerb):

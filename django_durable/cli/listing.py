@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.db.models import Q
-from django.db.models.fields.json import KeyTransform, KeyTransformExact
+from django.db.models.fields.json import KeyTransform
 
 from django_durable.cli.exits import usage
 from django_durable.cli.options import LARGEST_PAGE, PAGE, Options, add_paging
@@ -65,8 +65,8 @@ def wanted(options: Options) -> ExecutionQuerySet:
         text = options.text(name)
         if text is not None:
             rows = rows.filter(**{name: text})
-    for tag, values in tags(options.raw("tag")):
-        rows = rows.filter(tagged(tag, values))
+    for number, (tag, values) in enumerate(tags(options.raw("tag"))):
+        rows = tagged(rows, f"tag_{number}", tag, values)
     after = options.uuid("after")
     return rows if after is None else rows.filter(pk__lt=after)
 
@@ -103,9 +103,9 @@ def readings(text: str) -> list[Any]:
         return [text]
 
 
-def tagged(name: str, values: list[Any]) -> Q:
-    # By the expression, not by a keyword: a name with two underscores would become another lookup.
+def tagged(rows: ExecutionQuerySet, alias: str, name: str, values: list[Any]) -> ExecutionQuerySet:
     matches = Q()
     for value in values:
-        matches |= Q(KeyTransformExact(KeyTransform(name, "tags"), value))
-    return matches
+        matches |= Q((alias, value))
+    # By the expression, not by a keyword: a name with two underscores would become another lookup.
+    return rows.alias(**{alias: KeyTransform(name, "tags")}).filter(matches)

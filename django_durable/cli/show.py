@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django_durable.cli.history import read_checkpoints
+from django_durable.cli.history import outcome, read_checkpoints
 from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output, printable
 from django_durable.cli.values import Values
@@ -104,7 +104,7 @@ def open_letter(execution: Execution[Any]) -> dict[str, Any] | None:
 def notes(execution: Execution[Any]) -> list[dict[str, Any]]:
     """Who did what and why, in order."""
     rows = OperatorNote.objects.using(execution.using).filter(execution_id=execution.pk)
-    return [dict(row) for row in rows.order_by("id").values("at", "verb", "actor", "reason")]
+    return [dict(row) for row in rows.order_by("at", "id").values("at", "verb", "actor", "reason")]
 
 
 def read_list(text: str) -> list[Any]:
@@ -120,8 +120,7 @@ def write(found: dict[str, Any], output: Output) -> None:
         write_error(found["error"], output)
     if found["checkpoints"]:
         output.line("\ntimeline")
-        shown = (*TIMELINE, "output") if "output" in found["checkpoints"][0] else TIMELINE
-        output.table(found["checkpoints"], shown, indent="  ")
+        write_timeline(found["checkpoints"], output)
     if found["takeovers"]:
         output.line("\ntake-overs")
         output.table(found["takeovers"], ["worker", "start", "end", "reason"], indent="  ")
@@ -131,6 +130,14 @@ def write(found: dict[str, Any], output: Output) -> None:
     if found["notes"]:
         output.line("\noperators")
         output.table(found["notes"], ["at", "verb", "actor", "reason"], indent="  ")
+
+
+def write_timeline(checkpoints: list[dict[str, Any]], output: Output) -> None:
+    if "output" in checkpoints[0]:
+        rows = [{**row, "outcome": outcome(row)} for row in checkpoints]
+        output.table(rows, [*TIMELINE, "outcome"], indent="  ")
+    else:
+        output.table(checkpoints, TIMELINE, indent="  ")
 
 
 def write_error(error: dict[str, Any], output: Output) -> None:

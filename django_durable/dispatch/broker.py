@@ -148,9 +148,9 @@ class _Delivery:
 
     def _note_outage(self, error: BrokerUnavailable) -> None:
         if not self._line.failing:
-            reason = type(error.__cause__ or error).__name__
             logger.warning(
-                "the message broker cannot be reached (%s); due work is found by the tick once it can", reason
+                "the message broker cannot be reached (%s); what cannot be sent now is found by the tick later",
+                type(_first_cause(error)).__name__,
             )
         with self._line.changed:
             self._line.failing = True
@@ -166,3 +166,7 @@ class _Delivery:
         if queue not in self._refused:
             self._refused.add(queue)
             logger.error("no message can be sent to queue %r: %s", queue, type(error).__name__)
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    return error if error.__cause__ is None else _first_cause(error.__cause__)

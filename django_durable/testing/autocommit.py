@@ -48,6 +48,7 @@ class _Pretence:
 
     def __init__(self, connection: BaseDatabaseWrapper) -> None:
         self._connection = connection
+        self._wrappers = connection.execute_wrappers
         self._open = False
         self._kept: dict[str, Any] = {}
         self._replaced: dict[str, Callable[..., Any]] = {
@@ -69,12 +70,12 @@ class _Pretence:
             setattr(connection, name, method)
         if connection.vendor == "postgresql":
             # First in the list is outermost. Only PostgreSQL ends a transaction with a failed statement.
-            connection.execute_wrappers.insert(0, self._execute)
+            self._wrappers.insert(0, self._execute)
 
     def __exit__(self, *_exc: object) -> None:
         connection = self._connection
-        if self._execute in connection.execute_wrappers:
-            connection.execute_wrappers.remove(self._execute)
+        if self._execute in self._wrappers:
+            self._wrappers.remove(self._execute)
         for name in self._replaced:
             delattr(connection, name)
         try:

@@ -24,5 +24,5 @@ def fleet(project: Project, valkey: OwnValkey, tmp_path: Path) -> Fleet:
     project.own_env.update(
         BROKER_URL=valkey.url, DJANGO_SETTINGS_MODULE="tests.celery.settings", EFFECTS=str(tmp_path)
     )
-    made: Fleet = import_module("tests.celery.fleet").Fleet(project, tmp_path)
+    made: Fleet = import_module("tests.celery.fleet").Fleet(project, valkey, tmp_path)
     return made

@@ -8,20 +8,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from celery import Celery
+
 from django_durable import Execution
 from django_durable.authoring.registry import find_workflow
 from django_durable.models import DispatchHint
-from tests.services.process import Process
+from testproject.services.valkey import OwnValkey
+from tests.services.process import Finished, Process
 from tests.services.project import Project
 
 QUICK = {"LEASE_SECONDS": 1.5, "TICK_SECONDS": 0.25}
+# Whoever waits for a tick of this project waits longer than any test: what happens is done by messages alone.
+WITHOUT_TICKS = {"LEASE_SECONDS": 60.0, "TICK_SECONDS": 60.0}
+BRISK = ("--without-mingle", "--without-gossip", "--loglevel", "INFO")
 
 
 class Fleet:
     """Starts and looks happen in this process, which sends no messages: what it starts is found by a tick."""
 
-    def __init__(self, project: Project, folder: Path) -> None:
+    def __init__(self, project: Project, valkey: OwnValkey, folder: Path) -> None:
         self.project = project
+        self.valkey = valkey
         self.folder = folder
         self.durable: dict[str, Any] = dict(QUICK)
         self.settings: dict[str, Any] = {}
@@ -34,7 +41,7 @@ class Fleet:
     def worker(self, *arguments: str, ready: bool = True) -> Process:
         """A worker, by default prefork with two processes, that accepts messages."""
         options = arguments if {"-c", "-P"} & set(arguments) else ("-c", "2", *arguments)
-        process = self._celery("worker", "--loglevel", "INFO", "-n", f"w{len(self.project.processes)}@%h", *options)
+        process = self._celery("worker", "-n", f"w{len(self.project.processes)}@%h", *BRISK, *options)
         if ready:
             process.wait_for_output(" ready.")
         return process
@@ -43,6 +50,16 @@ class Fleet:
         """A beat of its own."""
         schedule = self.folder / f"beat-{len(self.project.processes)}"
         return self._celery("beat", "--loglevel", "INFO", "-s", str(schedule), "--pidfile", "")
+
+    def run(self, code: str, *, within: float = 60, **variables: str) -> Finished:
+        """Run Python in a process that announces what it commits, as a web process does."""
+        self.configure()
+        return self.project.run_python(code, within=within, **variables)
+
+    def send(self, hint_id: object, *, task: str = "django_durable.run", queue: str = "durable") -> None:
+        """Put a message into the broker, right or wrong."""
+        with Celery("sender", broker=self.valkey.url, set_as_current=False) as sender:
+            sender.send_task(task, args=(hint_id,), queue=queue, ignore_result=True)
 
     def _celery(self, *arguments: str) -> Process:
         self.configure()

@@ -88,3 +88,8 @@ def queries(ctx: Context, text: str) -> str:
     ctx.step(use_database, text)
     ctx.sleep(timedelta(seconds=0))
     return ctx.step(use_database, text)
+
+
+@workflow("celery.elsewhere", queue="elsewhere")
+def elsewhere(ctx: Context, text: str) -> str:
+    return ctx.step(note, text)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import DatabaseError, OperationalError, connection, connections
 
 from django_durable import Context, Execution, workflow
 from django_durable.cli.verbs import VERBS
@@ -133,6 +133,17 @@ def test_a_bug_is_not_dressed_up_as_an_exit_code(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("django_durable.cli.stats.measure", broken)
     with pytest.raises(KeyError):
+        durable("stats")
+
+
+@pytest.mark.django_db
+def test_a_statement_that_is_wrong_is_a_bug_and_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(using: str) -> None:
+        with connections[using].cursor() as cursor:
+            cursor.execute("SELECT no_such_column")
+
+    monkeypatch.setattr("django_durable.cli.stats.measure", wrong)
+    with pytest.raises(DatabaseError):
         durable("stats")
 
 

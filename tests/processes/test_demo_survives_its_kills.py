@@ -101,6 +101,8 @@ def test_a_stopped_demo_stops_its_workers(project: Project, temp_folder: Path) -
     demo.wait_for_output("killed")
     demo.terminate()
     assert demo.wait() == 128 + 15
+    with pytest.raises(ProcessLookupError):
+        os.killpg(demo.pid, 0)
     assert list(temp_folder.iterdir()) == []
     assert demo_databases() == []
 

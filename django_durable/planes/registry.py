@@ -1,0 +1,133 @@
+"""The planes that exist: those of ``PLANES``, and those of ``DataPlane`` rows, refreshed while workers run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.core.signals import setting_changed
+from django.db import connections, transaction
+
+from django_durable.conf import config
+from django_durable.errors import PlaneUnavailable
+from django_durable.models import DataPlane
+from django_durable.models.columns import check_name
+
+REFRESH_SECONDS = 10.0
+"""A plane that was added or retired elsewhere is known here after so long; an unknown name is looked up at once."""
+
+ROUTER = "PlaneRouter"
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One plane as this process knows it."""
+
+    name: str
+    database: str
+    state: str = DataPlane.State.ACTIVE
+    generation: int = 0
+
+    @property
+    def claimable(self) -> bool:
+        """Whether work on it is run: a draining plane finishes what it has, a closed one is left alone."""
+        return self.state != DataPlane.State.CLOSED
+
+
+_known: dict[str, Plane] | None = None
+_read_at = float("-inf")
+_lock = threading.Lock()
+
+
+def planes_in_use() -> bool:
+    """Whether this project has data planes at all: then, and only then, the spine is asked about them."""
+    return bool(config().planes) or any(ROUTER in str(router) for router in settings.DATABASE_ROUTERS)
+
+
+def all_planes(*, fresh: bool = False) -> dict[str, Plane]:
+    """Every plane by name; read from the spine at most every REFRESH_SECONDS unless ``fresh``."""
+    global _known, _read_at
+    if not planes_in_use():
+        return {}
+    with _lock:
+        if _known is None or fresh or time.monotonic() - _read_at > REFRESH_SECONDS:
+            _known = _read()
+            _read_at = time.monotonic()
+        return _known
+
+
+def _read() -> dict[str, Plane]:
+    found = {name: Plane(name, alias) for name, alias in config().planes.items()}
+    for row in DataPlane.objects.using(config().spine).all():
+        found[row.name] = Plane(row.name, row.database, row.state, row.generation)
+    return found
+
+
+def find_plane(name: str) -> Plane:
+    """The plane of this name. Raises ``PlaneUnavailable`` for one that nobody registered."""
+    plane = all_planes().get(name) or all_planes(fresh=True).get(name)
+    if plane is None:
+        raise PlaneUnavailable(f"no data plane {name!r} is registered; add it to PLANES or with register_plane()")
+    return plane
+
+
+def alias_of(name: str) -> str:
+    """The database alias of a plane; ``''`` is the spine's own database. Raises ``PlaneUnavailable``."""
+    if not name:
+        return config().spine
+    alias = find_plane(name).database
+    if alias not in connections.settings:
+        raise PlaneUnavailable(f"data plane {name!r} is on database {alias!r}, which is not in DATABASES here")
+    return alias
+
+
+def name_of(alias: str) -> str:
+    """The plane on this database alias; ``''`` for the spine's own database."""
+    if alias == config().spine:
+        return ""
+    for plane in all_planes().values():
+        if plane.database == alias:
+            return plane.name
+    raise PlaneUnavailable(f"database {alias!r} is no data plane")
+
+
+def register_plane(name: str, database: str) -> None:
+    """Add a plane, or point one to another database alias; processes that run know it within REFRESH_SECONDS.
+
+    Raises ``ValueError`` for an alias that is not in ``DATABASES`` or that another plane has.
+    """
+    check_name(name, "plane name")
+    if database not in connections.settings:
+        raise ValueError(f"database {database!r} is not in DATABASES; add it before it becomes a plane")
+    spine = config().spine
+    with transaction.atomic(using=spine):
+        rows = DataPlane.objects.using(spine).select_for_update()
+        taken = [plane.name for plane in _read().values() if plane.database == database and plane.name != name]
+        if taken:
+            raise ValueError(f"database {database!r} is plane {taken[0]!r} already")
+        row = rows.filter(pk=name).first()
+        if row is None:
+            DataPlane.objects.using(spine).create(name=name, database=database)
+        elif row.database != database:
+            rows.filter(pk=name).update(database=database, generation=row.generation + 1)
+    forget_planes()
+
+
+def set_state(name: str, state: str) -> None:
+    """Make a plane active, draining or closed."""
+    spine = config().spine
+    plane = find_plane(name)
+    DataPlane.objects.using(spine).update_or_create(name=name, defaults={"database": plane.database, "state": state})
+    forget_planes()
+
+
+def forget_planes(**kwargs: object) -> None:
+    """Read again at the next look."""
+    global _known
+    if kwargs.get("setting") in (None, "DURABLE", "DATABASE_ROUTERS", "DATABASES"):
+        _known = None
+
+
+setting_changed.connect(forget_planes)
