@@ -218,13 +218,14 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     odd: list[Odd] = []
     with transaction.atomic(using=using):
         for leased in _lease(using, terms):
-            row = _claim_one(using, terms, leased)
-            if row is None:
+            try:
+                claim = _claim_one(using, terms, leased, sent_at)
+            except ValueError:
+                claim = None  # a time that is none, written past the engine: the others go on
+            if claim is None:
                 odd.append(leased)
             else:
-                claims.append(
-                    _claimed(using, terms, leased.hint_id, leased.token, row[1:], read_time(row[0]), sent_at)
-                )
+                claims.append(claim)
     return claims, odd
 
 
@@ -243,7 +244,7 @@ def _lease(using: str, terms: Terms) -> list[Odd]:
     return [Odd(hint_id=row.pop("id"), state=terms.state, **row) for row in rows]
 
 
-def _claim_one(using: str, terms: Terms, leased: Odd) -> tuple[Any, ...] | None:
+def _claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed | None:
     connection = connections[using]
     hint = build(
         "(SELECT {revision} AS revision, {epoch} AS epoch) AS hint",
@@ -260,7 +261,10 @@ def _claim_one(using: str, terms: Terms, leased: Odd) -> tuple[Any, ...] | None:
         now=sql_now(connection),
     )
     rows = fetch(using, statement)
-    return rows[0] if rows else None
+    if not rows:
+        return None
+    now, *row = rows[0]
+    return _claimed(using, terms, leased.hint_id, leased.token, row, read_time(now), sent_at)
 
 
 def _claimed(
