@@ -14,13 +14,14 @@ from uuid import UUID
 from django.db import connections, transaction
 from django.db.models import Exists, OuterRef
 
-from django_durable.authoring.registry import code_digest, find_workflow, served_hashes
+from django_durable.authoring.registry import all_workflows, code_digest, find_workflow, served_hashes
 from django_durable.clock import read_now, sql_after
 from django_durable.conf import config
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import Intent, insert_hint
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import dead_letter
 from django_durable.engine.transitions.unknown import block_unclaimable
 from django_durable.errors import ExecutionNotFound, UnknownWorkflow
@@ -31,7 +32,9 @@ from django_durable.sql import Sql, execute
 logger = logging.getLogger("django_durable")
 
 BATCH = 200
-"""Rows that one pass looks at, at most."""
+"""Rows that one pass changes, at most."""
+STRETCH = 10_000
+"""Rows that one pass of a sweep through a whole table looks past, at most, in each status."""
 
 _cursors: dict[str, UUID | None] = {}
 
@@ -42,11 +45,15 @@ def block_unknown(using: str) -> int:
     A worker that knows it claims it from there at its next look. A hint whose hash is only outdated (the secret
     key was rotated away) is stamped anew.
     """
-    known = served_hashes()
     due = DispatchHint.objects.using(using).filter(
         state=DispatchHint.State.LIVE, token=None, due_at__lte=read_now(using), kind=DispatchHint.Kind.TURN
     )
-    found = due.exclude(definition__in=known).order_by("due_at").values_list("id", "execution_id")[:BATCH]
+    # What the sweep could not change is left out by the query: a page full of it would hide all the rest.
+    rows = Execution._base_manager.using(using).filter(pk=OuterRef("execution_id"))
+    blockable = rows.filter(status__in=SOURCES["block"], lease_token=None)
+    outdated = rows.filter(status__in=ACTIVE, workflow__in={workflow.name for workflow in all_workflows()})
+    unknown = due.exclude(definition__in=served_hashes()).filter(Exists(blockable) | Exists(outdated))
+    found = unknown.order_by("due_at").values_list("id", "execution_id")[:BATCH]
     changed = 0
     for hint_id, execution_id in list(found):
         try:
@@ -71,39 +78,57 @@ def _block_or_stamp(using: str, hint_id: UUID, execution_id: UUID) -> int:
 def drop_dangling_hints(using: str) -> int:
     """Unleased hints whose execution is gone or has ended are deleted."""
     alive = Execution._base_manager.using(using).filter(pk=OuterRef("execution_id")).exclude(status__in=TERMINAL)
-    ids = _page(using, "dangling", DispatchHint.objects.using(using).filter(token=None))
-    doomed = DispatchHint.objects.using(using).filter(pk__in=ids, token=None).exclude(Exists(alive))
-    return doomed.delete()[0]
+    hints = DispatchHint.objects.using(using).filter(token=None)
+    doomed = _page(using, "dangling", hints, hints.exclude(Exists(alive)))
+    return hints.filter(pk__in=doomed).exclude(Exists(alive)).delete()[0]
 
 
 def rebuild_hints(using: str) -> int:
-    """One page of live executions: those without a hint that need one get it."""
-    rows = Execution._base_manager.using(using).filter(status__in=ACTIVE)
-    return sum(_rebuild(using, execution_id) for execution_id in _page(using, "rebuild", rows))
+    """Live executions without a hint that need one get it: one stretch of the table in each status."""
+    hint = DispatchHint.objects.using(using).filter(execution_id=OuterRef("pk"))
+    rebuilt = 0
+    for status in ACTIVE:
+        rows = Execution._base_manager.using(using).filter(status=status)
+        lost = rows.exclude(Exists(hint))
+        if status in ("waiting", "paused"):
+            lost = lost.exclude(wake_at=None, deadline=None)
+        rebuilt += sum(_rebuild(using, execution_id) for execution_id in _page(using, f"rebuild {status}", rows, lost))
+    return rebuilt
 
 
 def rebuild_everything(using: str) -> int:
-    """Every page, from the first; for an emptied or restored spine."""
-    _cursors.pop(f"{using}:rebuild", None)
+    """Every stretch, from the first; for an emptied or restored spine."""
+    cursors = [_cursor(using, f"rebuild {status}") for status in ACTIVE]
+    for cursor in cursors:
+        _cursors.pop(cursor, None)
     total = rebuild_hints(using)
-    while _cursors.get(f"{using}:rebuild") is not None:
+    while any(_cursors.get(cursor) is not None for cursor in cursors):
         total += rebuild_hints(using)
     return total
 
 
-def _page(using: str, name: str, rows: Any) -> list[UUID]:
-    """The next page of ids in key order; starts over after the last."""
-    key = f"{using}:{name}"
-    after = _cursors.get(key)
-    page = rows.filter(pk__gt=after) if after is not None else rows
-    ids = list(page.order_by("pk").values_list("pk", flat=True)[:BATCH])
-    _cursors[key] = ids[-1] if len(ids) == BATCH else None
+def _cursor(using: str, name: str) -> str:
+    return f"{using}:{name}"
+
+
+def _page(using: str, name: str, rows: Any, wanted: Any) -> list[UUID]:
+    """The wanted ones among the next stretch of ``rows``, in key order; starts over after the last.
+
+    Two statements whatever there is: one finds where the stretch ends, one what is wanted in it.
+    """
+    cursor = _cursor(using, name)
+    after = _cursors.get(cursor)
+    if after is not None:
+        rows, wanted = rows.filter(pk__gt=after), wanted.filter(pk__gt=after)
+    end = rows.order_by("pk").values_list("pk", flat=True)[STRETCH - 1 : STRETCH].first()
+    if end is not None:
+        wanted = wanted.filter(pk__lte=end)
+    ids = list(wanted.order_by("pk").values_list("pk", flat=True)[:BATCH])
+    _cursors[cursor] = ids[-1] if len(ids) == BATCH else end
     return ids
 
 
 def _rebuild(using: str, execution_id: UUID) -> int:
-    if DispatchHint.objects.using(using).filter(execution_id=execution_id).exists():
-        return 0
     try:
         return repeated(using, lambda: _rebuild_locked(using, execution_id))
     except ExecutionNotFound:
@@ -116,6 +141,8 @@ def _rebuild(using: str, execution_id: UUID) -> int:
 def _rebuild_locked(using: str, execution_id: UUID) -> int:
     with transaction.atomic(using=using):
         _now, row = lock_execution(using, execution_id)
+        if DispatchHint.objects.using(using).filter(execution_id=execution_id).exists():
+            return 0
         for intent in _intent_of(using, row):
             return execute(using, insert_hint(connections[using], intent))
     return 0
