@@ -122,13 +122,21 @@ class Worker:
             return 0
         try:
             touched = self._claim(free, blocked=False)
-            if time.monotonic() - self._blocked_at > BLOCKED_SECONDS:
-                touched += self._claim(self._free(), blocked=True)
-                self._blocked_at = time.monotonic()
+            touched += self._look_at_blocked()
         except (DatabaseError, InterfaceError) as error:
             self._note_outage(error)
             return None
         self._outage = False
+        return touched
+
+    def _look_at_blocked(self) -> int:
+        """Now and then what other code was blocked by: then pass after pass, until there is no more of it."""
+        free = self._free()
+        if free < 1 or time.monotonic() - self._blocked_at < BLOCKED_SECONDS:
+            return 0
+        touched = self._claim(free, blocked=True)
+        if touched < free:
+            self._blocked_at = time.monotonic()
         return touched
 
     def _claim(self, limit: int, *, blocked: bool) -> int:

@@ -8,7 +8,19 @@ def test_pool(fleet):
     fleet.beat()
     embedded = fleet.project.manage("durable", "worker", "--concurrency", "2")
     ex=[fleet.start("queries", f"q{n}") for n in range(80)]
-    fleet.outputs(ex, within=90)
+    try: fleet.outputs(ex, within=25)
+    except AssertionError:
+        from django_durable.models import Execution, Checkpoint, DispatchHint
+        from django.db import connection
+        for e in Execution.objects.exclude(status="completed"):
+            print("STUCK", {f.attname: getattr(e,f.attname) for f in e._meta.concrete_fields})
+            print([ {f.attname: getattr(c,f.attname) for f in c._meta.concrete_fields} for c in Checkpoint.objects.filter(execution_id=e.id)])
+            print([ {f.attname: getattr(c,f.attname) for f in c._meta.concrete_fields} for c in DispatchHint.objects.filter(execution_id=e.id)])
+        print("all hints", DispatchHint.objects.count())
+        with connection.cursor() as c:
+            c.execute("select now(), pid, state, wait_event, query, xact_start from pg_stat_activity where datname=current_database()")
+            for r in c.fetchall(): print(r)
+        raise
     users = defaultdict(set)
     for line in fleet.lines():
         pid, _w, backend = line.split(); users[backend].add(pid)

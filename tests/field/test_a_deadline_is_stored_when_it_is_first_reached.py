@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db.models import QuerySet
 
-from django_durable import Context, Execution, Retry, RetryAfter, SignalTimeout, step, workflow
+from django_durable import (
+    Context,
+    Execution,
+    InvalidTransition,
+    Retry,
+    RetryAfter,
+    SignalTimeout,
+    step,
+    workflow,
+)
+from django_durable.clock import read_now
 from django_durable.models import Checkpoint, DispatchHint
-from tests.driving import claim, drain, lapse_leases, make_due
+from tests.driving import USING, claim, drain, lapse_leases, make_due
 from tests.field.rig.yard import Yard
 
 TIMEOUT = 3.0
@@ -25,9 +36,9 @@ def test_a_wait_times_out_on_time_although_its_workers_are_killed_all_along(yard
         killed += 1
         if yard.reload(execution).is_terminal:
             break
-        # It is woken and replays while this worker lives: a pause and a resume are a turn like any other.
         yard.wait_for_status(execution, "waiting", "completed")
-        if yard.reload(execution).status == "waiting":
+        # It is woken, and replays up to its wait: after a pause and a resume there is a turn to be killed in.
+        with suppress(InvalidTransition):
             execution.pause(actor="ann")
             execution.resume(actor="ann")
         worker.kill()
@@ -40,7 +51,7 @@ def test_a_wait_times_out_on_time_although_its_workers_are_killed_all_along(yard
     assert wait.wake_at is not None
     assert wait.finished_at is not None
     assert wait.wake_at - wait.started_at == pytest.approx(timedelta(seconds=TIMEOUT), abs=timedelta(seconds=0.01))
-    assert wait.finished_at >= wait.wake_at
+    assert timedelta(0) <= wait.finished_at - wait.wake_at < timedelta(seconds=10)
 
 
 def test_a_deadline_that_passed_while_nobody_worked_is_delivered_at_once(yard: Yard) -> None:
@@ -58,10 +69,9 @@ def test_a_deadline_that_passed_while_nobody_worked_is_delivered_at_once(yard: Y
     assert wait.wake_at == waiting.wake_at
 
 
-def now() -> Any:
-    from django_durable.clock import read_now
-
-    return read_now("default")
+def now() -> datetime:
+    """The clock that decides."""
+    return read_now(USING)
 
 
 ran: list[str] = []
