@@ -57,7 +57,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Odd:
-    """A hint leased under a fresh token whose execution could not simply be claimed."""
+    """A hint leased under a fresh token whose execution could not simply be claimed, or not yet."""
 
     hint_id: UUID
     token: UUID
@@ -65,10 +65,11 @@ class Odd:
     revision: int
     epoch: int
     state: int
+    plane: str = ""
 
 
 def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
-    """Claim up to ``terms.limit`` executions: oldest first within a priority level."""
+    """Claim up to ``terms.limit`` executions on the spine's own database: oldest first within a priority level."""
     if not (terms.queues or terms.hint_id) or not terms.known or terms.limit < 1:
         return [], []
     if is_postgres(connections[using]):
@@ -122,7 +123,14 @@ def _leased(using: str, terms: Terms, token: Sql | UUID) -> Sql:
     return assignments(connection, DispatchHint, changes)
 
 
-def _wanted(using: str, terms: Terms, *, priority: Sql | None = None, queue: Sql | None = None) -> Sql:
+def wanted(
+    using: str,
+    terms: Terms,
+    *,
+    priority: Sql | None = None,
+    queue: Sql | None = None,
+    planes: Sql | None = None,
+) -> Sql:
     """The condition on a hint that this worker may lease now."""
     connection = connections[using]
 
@@ -130,6 +138,7 @@ def _wanted(using: str, terms: Terms, *, priority: Sql | None = None, queue: Sql
         return value(connection, field_of(DispatchHint, name), item)
 
     parts = [
+        planes or Sql("h.plane = ''"),
         build("h.state = {state}", state=bound("state", terms.state)),
         build("h.due_at <= {now}", now=sql_now(connection)),
         build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
@@ -148,13 +157,13 @@ def _wanted(using: str, terms: Terms, *, priority: Sql | None = None, queue: Sql
 def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
     """PostgreSQL, one database. Level by level, so that each level is one range of the index."""
     limit = Sql("%s", (terms.limit,))
-    wanted = _wanted(using, terms, priority=Sql("level.priority"), queue=Sql("level.queue"))
+    condition = wanted(using, terms, priority=Sql("level.priority"), queue=Sql("level.queue"))
     picked = build(
         "SELECT h.id AS hint_id, gen_random_uuid() AS fresh, e.id AS eid, h.revision AS hint_revision,"
         f" h.epoch AS hint_epoch, h.state AS hint_state, {{plain}} AS plain FROM {HINT} h JOIN {EXECUTION} e"
         " ON e.id = h.execution_id WHERE {wanted} ORDER BY h.due_at LIMIT {limit} FOR UPDATE OF h, e SKIP LOCKED",
         plain=_plain(using, "h"),
-        wanted=wanted,
+        wanted=condition,
         limit=limit,
     )
     statement = build(
@@ -209,7 +218,7 @@ def _levels(using: str, terms: Terms) -> Sql:
 
 
 def _any_due(using: str, terms: Terms) -> Sql:
-    return build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=_wanted(using, terms))
+    return build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=wanted(using, terms))
 
 
 def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
@@ -217,41 +226,45 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     claims: list[Claimed] = []
     odd: list[Odd] = []
     with transaction.atomic(using=using):
-        for leased in _lease(using, terms):
-            row = _claim_one(using, terms, leased)
-            if row is None:
+        for leased in lease(using, terms, wanted(using, terms)):
+            claimed = claim_one(using, terms, leased, sent_at)
+            if claimed is None:
                 odd.append(leased)
             else:
-                claims.append(
-                    _claimed(using, terms, leased.hint_id, leased.token, row[1:], read_time(row[0]), sent_at)
-                )
+                claims.append(claimed)
     return claims, odd
 
 
-def _lease(using: str, terms: Terms) -> list[Odd]:
+def lease(using: str, terms: Terms, condition: Sql) -> list[Odd]:
+    """Lease hints that meet a condition: one atomic update, skipping what is locked."""
     connection = connections[using]
+    postgres = is_postgres(connection)
     statement = build(
         f"UPDATE {HINT} SET {{leased}} WHERE id IN (SELECT h.id FROM {HINT} h WHERE {{wanted}}"
-        " ORDER BY h.priority DESC, h.due_at LIMIT {limit})"
-        " RETURNING id, token, execution_id, revision, epoch",
-        leased=_leased(using, terms, Sql("lower(hex(randomblob(16)))")),
-        wanted=_wanted(using, terms),
+        f" ORDER BY h.priority DESC, h.due_at LIMIT {{limit}}{' FOR UPDATE SKIP LOCKED' if postgres else ''})"
+        " RETURNING id, token, execution_id, revision, epoch, plane",
+        leased=_leased(using, terms, Sql("gen_random_uuid()" if postgres else "lower(hex(randomblob(16)))")),
+        wanted=condition,
         limit=Sql("%s", (terms.limit,)),
     )
-    names = ["id", "token", "execution_id", "revision", "epoch"]
+    names = ["id", "token", "execution_id", "revision", "epoch", "plane"]
     rows = (convert(connection, DispatchHint, names, row) for row in fetch(using, statement))
     return [Odd(hint_id=row.pop("id"), state=terms.state, **row) for row in rows]
 
 
-def _claim_one(using: str, terms: Terms, leased: Odd) -> tuple[Any, ...] | None:
+def claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed | None:
+    """Claim the execution of a leased hint on its plane, if it may simply go on and nobody has it locked."""
     connection = connections[using]
+    free = ""
+    if is_postgres(connection):
+        free = f" AND e.id IN (SELECT f.id FROM {EXECUTION} f WHERE f.id = e.id FOR UPDATE SKIP LOCKED)"
     hint = build(
         "(SELECT {revision} AS revision, {epoch} AS epoch) AS hint",
         revision=Sql("%s", (leased.revision,)),
         epoch=Sql("%s", (leased.epoch,)),
     )
     statement = build(
-        f"UPDATE {EXECUTION} AS e SET {{taken}} FROM {{hint}} WHERE e.id = {{id}} AND {{plain}}"
+        f"UPDATE {EXECUTION} AS e SET {{taken}} FROM {{hint}} WHERE e.id = {{id}} AND {{plain}}{free}"
         f" RETURNING {{now}}, {columns(Execution, COLUMNS)}",
         taken=_taken(using, terms, leased.token),
         hint=hint,
@@ -260,7 +273,10 @@ def _claim_one(using: str, terms: Terms, leased: Odd) -> tuple[Any, ...] | None:
         now=sql_now(connection),
     )
     rows = fetch(using, statement)
-    return rows[0] if rows else None
+    if not rows:
+        return None
+    now, *row = rows[0]
+    return _claimed(using, terms, leased.hint_id, leased.token, row, read_time(now), sent_at)
 
 
 def _claimed(
