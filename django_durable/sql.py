@@ -12,7 +12,8 @@ commits while this statement waits for a lock. Where that matters, lock first in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,10 +150,32 @@ def _from_db(connection: BaseDatabaseWrapper, field: Field[Any, Any], raw: Any) 
 
 def fetch(using: str, statement: Sql) -> list[tuple[Any, ...]]:
     """Execute one statement that returns rows."""
-    with connections[using].cursor() as cursor:
+    connection = connections[using]
+    with connection.cursor() as cursor, _every_text_readable(connection):
         cursor.execute(statement.text, list(statement.params))
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
+
+
+@contextmanager
+def _every_text_readable(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    """SQLite stores any bytes as text, and one row that is no UTF-8 would break every claim: read it as surrogates.
+
+    A payload with such bytes is undecodable, which is the fate of its own execution alone.
+    """
+    raw = connection.connection
+    if connection.vendor != "sqlite" or raw is None:
+        yield
+        return
+    before, raw.text_factory = raw.text_factory, _lenient_text
+    try:
+        yield
+    finally:
+        raw.text_factory = before
+
+
+def _lenient_text(stored: bytes) -> str:
+    return stored.decode(errors="surrogateescape")
 
 
 def execute(using: str, statement: Sql) -> int:

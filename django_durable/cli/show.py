@@ -11,7 +11,7 @@ from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output, printable
 from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
-from django_durable.models import Checkpoint, DeadLetter, Execution, OperatorNote
+from django_durable.models import Checkpoint, DeadLetter, Execution, Message, OperatorNote
 
 __all__ = ["Show"]
 
@@ -45,10 +45,11 @@ FIELDS = (
     "epoch",
 )
 TIMELINE = ("position", "kind", "name", "status", "attempts", "started_at", "duration")
+UNREAD_LISTED = 100
 
 
 class Show(ExecutionVerb):
-    """Its row, its timeline, who took it over, its open dead letter, what operators did."""
+    """Its row, its timeline, who took it over, what nobody read, its open dead letter, what operators did."""
 
     name = "show"
     summary = "Show one execution with its timeline, take-overs, dead letter and operators' notes."
@@ -69,6 +70,7 @@ class Show(ExecutionVerb):
             "error": values.error(execution.encoded_error, status=execution.status),
             "checkpoints": timeline(execution, values),
             "takeovers": read_list(execution.takeovers),
+            "unread": unread_messages(execution),
             "dead_letter": open_letter(execution),
             "notes": notes(execution),
         }
@@ -101,6 +103,12 @@ def open_letter(execution: Execution[Any]) -> dict[str, Any] | None:
     return None if newest is None else dict(newest)
 
 
+def unread_messages(execution: Execution[Any]) -> list[dict[str, Any]]:
+    """What was accepted and no wait has taken, the oldest first: after the end nobody will."""
+    rows = Message.objects.using(execution.using).filter(execution_id=execution.pk, consumed_by=None)
+    return [dict(row) for row in rows.order_by("id").values("id", "channel", "accepted_at")[:UNREAD_LISTED]]
+
+
 def notes(execution: Execution[Any]) -> list[dict[str, Any]]:
     """Who did what and why, in order."""
     rows = OperatorNote.objects.using(execution.using).filter(execution_id=execution.pk)
@@ -113,7 +121,7 @@ def read_list(text: str) -> list[Any]:
 
 def write(found: dict[str, Any], output: Output) -> None:
     """The same as text; what is empty is left out."""
-    sections = ("checkpoints", "takeovers", "dead_letter", "notes", "error")
+    sections = ("checkpoints", "takeovers", "unread", "dead_letter", "notes", "error")
     facts = {name: value for name, value in found.items() if name not in sections and value not in ("", [], {})}
     output.pairs(facts)
     if found["error"]:
@@ -124,6 +132,9 @@ def write(found: dict[str, Any], output: Output) -> None:
     if found["takeovers"]:
         output.line("\ntake-overs")
         output.table(found["takeovers"], ["worker", "start", "end", "reason"], indent="  ")
+    if found["unread"]:
+        output.line("\nunread messages")
+        output.table(found["unread"], ["id", "channel", "accepted_at"], indent="  ")
     if found["dead_letter"]:
         output.line("\nopen dead letter")
         output.pairs(found["dead_letter"], indent="  ")

@@ -22,6 +22,8 @@ CAPACITY = 1000
 """Messages that wait while the broker is slow or away; more are dropped."""
 EXIT_SECONDS = 0.5
 """How long the end of a process waits for what it has just committed."""
+FORK_SECONDS = 0.5
+"""How long a fork waits for a message that is being sent."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 
 Send = Callable[[UUID | None, str], None]
@@ -42,7 +44,11 @@ class Broker:
         self._connect = connect
         self._line = _Line()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._begin_anew)
+            os.register_at_fork(
+                before=lambda: self._line.rest(FORK_SECONDS),
+                after_in_parent=lambda: self._line.go_on(),
+                after_in_child=self._begin_anew,
+            )
         atexit.register(self.flush, EXIT_SECONDS)
 
     def put(self, hint_id: UUID | None, queue: str) -> bool:
@@ -103,6 +109,21 @@ class _Line:
         self.thread: threading.Thread | None = None
         self.busy = False
         self.failing = False
+        self.sending = threading.Lock()
+        self._forking = threading.local()  # each thread that forks holds its own
+
+    def rest(self, seconds: float) -> None:
+        """Let no message be under way while this process forks.
+
+        Otherwise the child inherits locks that the thread holds (a module's import, Celery's own), and nobody
+        there ever releases them.
+        """
+        self._forking.holds = self.sending.acquire(timeout=seconds)
+
+    def go_on(self) -> None:
+        """The fork is done."""
+        if self._forking.holds:
+            self.sending.release()
 
     @property
     def empty(self) -> bool:
@@ -122,9 +143,13 @@ class _Delivery:
 
     def __call__(self, hint_id: UUID | None, queue: str) -> None:
         pause = FIRST_PAUSE
-        while not self._try(hint_id, queue):
+        while not self._try_alone(hint_id, queue):
             time.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
+
+    def _try_alone(self, hint_id: UUID | None, queue: str) -> bool:
+        with self._line.sending:
+            return self._try(hint_id, queue)
 
     def _try(self, hint_id: UUID | None, queue: str) -> bool:
         """Whether this message is dealt with."""

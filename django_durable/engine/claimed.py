@@ -32,6 +32,7 @@ COLUMNS = (
     "deadline",
     "seed",
     "encoded_input",
+    "pause_requested_at",
 )
 """The columns that a claim returns, in this order."""
 

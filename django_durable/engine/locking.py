@@ -28,7 +28,6 @@ LOCKED = (
     "timeout_seconds",
     "max_recoveries",
     "takeovers",
-    "pause_requested_at",
     "cancel_requested_at",
     "ending_as",
     "failed_positions",

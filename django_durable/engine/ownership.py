@@ -51,6 +51,13 @@ def explain_refusal(claim: Claimed, position: int | None = None) -> Refusal:
     return Refusal.MINE if mine else Refusal.FOREIGN
 
 
+def pause_is_asked(claim: Claimed) -> bool:
+    """Whether an operator asked for a pause: for a write that was committed although its answer was lost."""
+    wanted = value(connections[claim.using], field_of(Execution, "id"), claim.id)
+    statement = build(f"SELECT pause_requested_at IS NOT NULL FROM {EXECUTION} WHERE id = {{id}}", id=wanted)
+    return any(bool(row[0]) for row in fetch(claim.using, statement))
+
+
 def _read(claim: Claimed, position: int | None) -> tuple[tuple[object, ...] | None, object]:
     connection = connections[claim.using]
     rows = fetch(

@@ -30,7 +30,13 @@ from django_durable.engine.journal import (
 )
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.messages import Letter
-from django_durable.engine.ownership import Abandoned, Refusal, Suspended, explain_refusal
+from django_durable.engine.ownership import (
+    Abandoned,
+    Refusal,
+    Suspended,
+    explain_refusal,
+    pause_is_asked,
+)
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.leave import Pages, merge_tags
 from django_durable.engine.transitions.wait import Waited, read_outcome, wait_for_messages
@@ -52,7 +58,8 @@ class Session:
         self.position = 0
         self.suspended = False
         self.broken: DurableError | None = None
-        self.pause_asked = False
+        # Asked of a turn before this one, which did not live to see it.
+        self.pause_asked = claim.row["pause_requested_at"] is not None
         self._in_hand: list[dict[str, Any]] = []
         self._recorded = 0
         self._thread = threading.get_ident()
@@ -213,8 +220,9 @@ class Session:
         if len(written) == expected:
             self.pause_asked = self.pause_asked or any(bool(row[0]) for row in written)
             return
-        why = explain_refusal(self.claim, position)
+        why = self._explain(position)
         if why is Refusal.MINE:
+            self.pause_asked = self.persistently(lambda: pause_is_asked(self.claim))
             return
         if why is Refusal.FOREIGN:
             self.broken = NonDeterminismError(
@@ -222,6 +230,10 @@ class Session:
             )
             raise self.broken
         self.abandon(why.value)
+
+    def _explain(self, position: int | None = None) -> Refusal:
+        """Why a write was refused; asked again through lost connections, like the write itself."""
+        return self.persistently(lambda: explain_refusal(self.claim, position))
 
     def wait(
         self,
@@ -256,7 +268,7 @@ class Session:
 
         waited = self.persistently(attempt)
         if waited.refused:
-            self.abandon(explain_refusal(self.claim, position).value)
+            self.abandon(self._explain(position).value)
         if waited.suspended:
             self.suspended = True
             raise Suspended
@@ -277,7 +289,7 @@ class Session:
             return merge_tags(self.claim, Pages(rows=rows), tags)
 
         if not self.persistently(attempt):
-            self.abandon(explain_refusal(self.claim, position).value)
+            self.abandon(self._explain(position).value)
         self._in_hand.clear()
 
     def touch(self) -> bool:
@@ -291,7 +303,7 @@ class Session:
         """End the turn by a committed transition that gives the execution up."""
         written = pages if pages is not None else self.pages()
         if not self.persistently(lambda: transition(written)):
-            self.abandon(explain_refusal(self.claim).value)
+            self.abandon(self._explain().value)
         self.suspended = True
         raise Suspended
 

@@ -35,6 +35,8 @@ def parse_stored(text: str, hook: Callable[[dict[str, Any]], Any], *, always: bo
     """
     if not isinstance(text, str):
         raise UndecodableValue(f"a stored value is text, not {type(text).__name__}")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise UndecodableValue("the stored value holds bytes that are no text")
     if text.startswith(MARK):
         text = undo_codecs(text)
     tagged = '"$' in text

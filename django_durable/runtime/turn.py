@@ -77,6 +77,8 @@ def _check_pin(session: Session, workflow: Workflow[..., Any]) -> None:
 
 def bound_arguments(workflow: Workflow[..., Any], stored: dict[str, Any]) -> inspect.BoundArguments:
     """The stored input on today's signature. Raises ``TypeError`` where they do not fit."""
+    if not isinstance(stored, dict):
+        raise TypeError(f"the stored input of workflow {workflow.name!r} is a {type(stored).__name__}, not arguments")
     bound = inspect.BoundArguments(workflow.signature, stored)
     unknown = set(stored) - set(workflow.signature.parameters)
     if unknown:

@@ -95,7 +95,7 @@ class Worker:
         while not self.stop.is_set():
             self._wake.clear()
             found = self._pass()
-            if self.max_turns is not None and self.turns >= self.max_turns:
+            if self.max_turns is not None and self.turns >= self.max_turns and not self._running:
                 return
             if found:
                 pause = SHORTEST_POLL

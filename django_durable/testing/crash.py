@@ -63,12 +63,28 @@ class DoomedSession(Session):
         super().__init__(*arguments)
         self._crashes = crashes
         self._announcing = False
+        self._steps: set[int] = set()
+        self._bodies: set[int] = set()
 
     def _die_before(self, positions: Sequence[int]) -> None:
+        if self._announcing:
+            return
+        # What is written of a step before a body has run is how an earlier attempt ended.
+        last = max((p for p in positions if p not in self._steps or p in self._bodies), default=-1)
         for crash in self._crashes:
-            if crash.armed and not self._announcing and positions and max(positions) >= crash.at_position:
+            if crash.armed and last >= crash.at_position:
                 crash.strike()
                 self.abandon(f"crash_turn(at_position={crash.at_position})")
+
+    def enter(self, kind: str, name: str) -> tuple[int, Record | None]:
+        position, record = super().enter(kind, name)
+        if kind == "step":
+            self._steps.add(position)
+        return position, record
+
+    def before_body(self) -> None:
+        super().before_body()
+        self._bodies.add(self.position - 1)
 
     def record(self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]) -> None:
         # An at-most-once body is announced before it starts; the crash comes after it.

@@ -28,7 +28,7 @@ class StepOverride:
     """
 
     def __init__(self, step: Any, answer: Answer) -> None:
-        self.step: Step[..., Any] = as_step(step)
+        self.step = _as_step(step)
         self.calls: list[Any] = []
         self._answer = answer
         with _lock:
@@ -101,13 +101,19 @@ def fail(step: Any, times: int = 1, error: Any = None) -> StepOverride:
     return StepOverride(step, answer)
 
 
+def _as_step(step: Any) -> Step[..., Any]:
+    if isinstance(step, str):
+        raise TypeError(f"a step is given as the Step or as its function, not by the name {step!r}")
+    return as_step(step)
+
+
 def _outcomes(step: Any, listed: Iterable[Any]) -> Iterator[Any]:
     number = 0
     for outcome in listed:
         number += 1
         yield outcome
     while True:
-        yield AssertionError(f"{as_step(step).name!r} is called more often than side_effect has outcomes ({number})")
+        yield AssertionError(f"{_as_step(step).name!r} is called more often than side_effect has outcomes ({number})")
 
 
 def _play(side_effect: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

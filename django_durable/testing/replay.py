@@ -55,22 +55,25 @@ def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHist
         with guarded_queries(config().body_queries), tidied("the replay"), entered(Where.BODY, session):
             workflow.func(Context(session), *arguments.args, **arguments.kwargs)
     except Suspended:
-        pass
+        return _broken(session)
     except Exception as error:
         raised = error
-    else:
-        if session.suspended and session.broken is None:
-            return f"position {session.position}: {SuspensionSwallowed().message}"
-    return _verdict(session, raised)
+    if session.suspended and session.broken is None:
+        return f"position {session.position}: {SuspensionSwallowed().message}"
+    return _broken(session) or _unread(session, raised)
 
 
-def _verdict(session: ReplaySession, raised: Exception | None) -> str | None:
+def _broken(session: ReplaySession) -> str | None:
     if isinstance(session.broken, NonDeterminismError):
         return session.broken.message.removesuffix(_ADVICE)
     if session.broken is not None:
         return f"position {session.position}: {type(session.broken).__name__}: {session.broken.message}"
+    return None
+
+
+def _unread(session: ReplaySession, raised: Exception | None) -> str | None:
     unread = session.first_unread()
-    if unread is None or session.suspended:
+    if unread is None:
         return None
     how = "ended" if raised is None else f"raised {type(raised).__name__}: {raised}"
     return f"position {unread.position}: the history has {unread.kind} {unread.name!r}, but the code {how} before it"

@@ -7,7 +7,7 @@ import pytest
 from tests.celery.fleet import Fleet
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+@pytest.mark.parametrize("pool", ["prefork", "solo"])
 def test_steps_timers_signals_and_failures_end_with_a_plain_worker_and_a_beat(fleet: Fleet, pool: str) -> None:
     ran = [fleet.start("quick", f"q{number}") for number in range(5)]
     slept = fleet.start("nap", "n", 0.5)

@@ -25,7 +25,7 @@ class Mode(Enum):
     KILLED_AFTER = "killed after"
     ERROR_BEFORE = "connection lost before"
     ERROR_AFTER = "carried out, but the client got an error"
-    ERROR_TWICE = "carried out with an error, and the next one too"
+    ERROR_TWICE = "carried out with an error, and so is the one after the next"
     FROZEN = "frozen before, overtaken, thawed"
 
 
@@ -69,7 +69,7 @@ class Fault:
             if boundary.number == self.at:
                 self.struck = boundary
                 return Mode.ERROR_AFTER if self.mode is Mode.ERROR_TWICE else self.mode
-            if self.mode is Mode.ERROR_TWICE and boundary.number == self.at + 1:
+            if self.mode is Mode.ERROR_TWICE and boundary.number == self.at + 2:
                 return Mode.ERROR_AFTER
             return None
 

@@ -182,6 +182,7 @@ SCENARIOS = [
         labels=FIRST_AND_LAST,
         output=_signalled,
         unread=1,
+        modes=NOT_FROZEN,
     ),
     Scenario(
         name="signal_sent_twice_in_a_transaction",
@@ -242,6 +243,7 @@ SCENARIOS = [
         name="cancel_of_a_pending_one",
         script=lambda run: [start(flows.three_steps), cancel(), work()],
         status=("cancelled",),
+        modes=NOT_FROZEN,
         maybe=THREE,
         notes={"cancel": 1},
     ),
@@ -308,7 +310,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="execution_timeout_while_its_worker_is_dead",
-        script=lambda run: [start(flows.one_signal, timeout=3600.0), work(), later(2), work()],
+        script=lambda run: [start(flows.one_signal, timeout=3600.0), work(), later(2), work(), later(1), work()],
         status=("timed_out",),
         maybe=("-0",),
         letters=1,
@@ -344,7 +346,10 @@ SCENARIOS = [
     ),
     Scenario(
         name="pause_of_one_whose_worker_is_dead",
-        script=lambda run: [start(flows.one_signal), work(), pause(), later(1), work(), resume(), send("yes"), work()],
+        script=lambda run: [
+            *(start(flows.one_signal), work(), pause(), later(1), work()),
+            *(resume(), send("yes"), work(), later(1), work()),
+        ],
         labels=FIRST_AND_LAST,
         output=_signalled,
         notes={"pause": 1, "resume": 1},

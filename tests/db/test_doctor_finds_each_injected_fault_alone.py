@@ -339,6 +339,7 @@ def test_slow_ticks_are_given_their_time(settings: Any) -> None:
     assert found() == {"no-tick": []}
 
 
+@pytest.mark.django_db(transaction=True)  # within a transaction PostgreSQL shows the sessions of its first look
 def test_an_old_snapshot_is_found_on_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("django_durable.operators.doctor.surroundings.SNAPSHOT_SECONDS", 0.0)
     assert found() == {}

@@ -81,7 +81,7 @@ def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
 
 # A claim that may simply go on: this very intent, nobody's lease, due, and nothing that ends it first.
 _PLAIN = (
-    "(e.revision = {hint}.revision AND e.epoch = {hint}.epoch AND e.lease_token IS NULL"
+    "(e.revision = {revision} AND e.epoch = {epoch} AND e.lease_token IS NULL"
     f" AND e.status IN ({listed(SOURCES['claim'])})"
     " AND (e.status <> 'waiting' OR e.wake_at IS NOT NULL)"
     " AND (e.wake_at IS NULL OR e.wake_at <= {now}) AND (e.deadline IS NULL OR e.deadline > {now})"
@@ -89,8 +89,14 @@ _PLAIN = (
 )
 
 
-def _plain(using: str, hint: str) -> Sql:
-    return build(_PLAIN, hint=hint, now=sql_now(connections[using]), cap=Sql("%s", (config().max_recoveries,)))
+def _plain(using: str, revision: Sql, epoch: Sql) -> Sql:
+    return build(
+        _PLAIN,
+        revision=revision,
+        epoch=epoch,
+        now=sql_now(connections[using]),
+        cap=Sql("%s", (config().max_recoveries,)),
+    )
 
 
 def _taken(using: str, terms: Terms, token: Sql | UUID) -> Sql:
@@ -162,7 +168,7 @@ def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], li
         "SELECT h.id AS hint_id, gen_random_uuid() AS fresh, e.id AS eid, h.revision AS hint_revision,"
         f" h.epoch AS hint_epoch, h.state AS hint_state, {{plain}} AS plain FROM {HINT} h JOIN {EXECUTION} e"
         " ON e.id = h.execution_id WHERE {wanted} ORDER BY h.due_at LIMIT {limit} FOR UPDATE OF h, e SKIP LOCKED",
-        plain=_plain(using, "h"),
+        plain=_plain(using, Sql("h.revision"), Sql("h.epoch")),
         wanted=condition,
         limit=limit,
     )
@@ -227,11 +233,14 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     odd: list[Odd] = []
     with transaction.atomic(using=using):
         for leased in lease(using, terms, wanted(using, terms)):
-            claimed = claim_one(using, terms, leased, sent_at)
-            if claimed is None:
+            try:
+                claim = claim_one(using, terms, leased, sent_at)
+            except ValueError:
+                claim = None  # a time that is none, written past the engine: the others go on
+            if claim is None:
                 odd.append(leased)
             else:
-                claims.append(claimed)
+                claims.append(claim)
     return claims, odd
 
 
@@ -258,18 +267,12 @@ def claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed 
     free = ""
     if is_postgres(connection):
         free = f" AND e.id IN (SELECT f.id FROM {EXECUTION} f WHERE f.id = e.id FOR UPDATE SKIP LOCKED)"
-    hint = build(
-        "(SELECT {revision} AS revision, {epoch} AS epoch) AS hint",
-        revision=Sql("%s", (leased.revision,)),
-        epoch=Sql("%s", (leased.epoch,)),
-    )
     statement = build(
-        f"UPDATE {EXECUTION} AS e SET {{taken}} FROM {{hint}} WHERE e.id = {{id}} AND {{plain}}{free}"
+        f"UPDATE {EXECUTION} AS e SET {{taken}} WHERE e.id = {{id}} AND {{plain}}{free}"
         f" RETURNING {{now}}, {columns(Execution, COLUMNS)}",
         taken=_taken(using, terms, leased.token),
-        hint=hint,
         id=value(connection, field_of(Execution, "id"), leased.execution_id),
-        plain=_plain(using, "hint"),
+        plain=_plain(using, Sql("%s", (leased.revision,)), Sql("%s", (leased.epoch,))),
         now=sql_now(connection),
     )
     rows = fetch(using, statement)

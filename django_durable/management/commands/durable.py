@@ -10,11 +10,17 @@ from typing import Any, NoReturn
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
 
-from django_durable import __version__
 from django_durable.cli.exits import Exit, refusing, usage
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output
 from django_durable.cli.verbs import VERBS
+
+
+def package_version() -> str:
+    """The version, from the package's root, which is above every floor: asked for only when it is shown."""
+    from django_durable import __version__
+
+    return __version__
 
 
 class UsageParser(CommandParser):
@@ -44,7 +50,7 @@ class DjangoOptions(BaseCommand):
 
     def get_version(self) -> str:
         """This package's version."""
-        return __version__
+        return package_version()
 
 
 class Command(BaseCommand):
@@ -54,7 +60,7 @@ class Command(BaseCommand):
 
     def get_version(self) -> str:
         """This package's version."""
-        return __version__
+        return package_version()
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the verbs."""

@@ -1,0 +1,137 @@
+"""Paging by key: a page begins behind the last row of the one before. Nothing is counted and nothing skipped.
+
+Rows may lie on several shelves, one behind the other, each in the order of an index: open dead letters, then
+the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.core.exceptions import ValidationError
+from django.db import connections
+from django.db.models import Field, Model, Q, QuerySet
+from django.db.models.expressions import RawSQL
+
+from django_durable.sql import field_of, value
+
+__all__ = ["AFTER", "BEFORE", "LAST", "Page", "Shelf", "WrongCursor", "turn_page"]
+
+AFTER, BEFORE, LAST = "after", "before", "last"
+"""The parameters of a page: behind a row, in front of a row, the last rows."""
+
+M = TypeVar("M", bound=Model)
+
+
+class WrongCursor(ValueError):
+    """A page was asked for by a text that no page has given out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf(Generic[M]):
+    """Rows in the order of ``fields``, which together tell every two rows apart."""
+
+    rows: QuerySet[M]
+    fields: tuple[str, ...]
+    descending: bool = False
+
+    def take(self, count: int, *, key: Sequence[Any] | None = None, backwards: bool = False) -> list[M]:
+        """The next rows behind ``key``, or from the beginning; backwards: in front of it, or from the end."""
+        descending = self.descending is not backwards
+        rows = self.rows if key is None else self.rows.filter(self._beyond(key, descending))
+        order = [f"-{name}" if descending else name for name in self.fields]
+        return list(rows.order_by(*order)[:count])
+
+    def key_of(self, row: M) -> list[str]:
+        """What tells this row apart, as texts."""
+        return [self._field(name).value_to_string(row) for name in self.fields]
+
+    def read_key(self, texts: Sequence[Any]) -> list[Any]:
+        """The same back as values. Raises ``WrongCursor``."""
+        if len(texts) != len(self.fields):
+            raise WrongCursor(f"a key here has {len(self.fields)} parts, not {len(texts)}")
+        return [self._read_part(self._field(name), text) for name, text in zip(self.fields, texts, strict=True)]
+
+    @staticmethod
+    def _read_part(field: Field[Any, Any], text: Any) -> Any:
+        try:
+            part = field.to_python(text)
+            field.run_validators(part)  # a number that the column cannot hold would be the database's error
+        except (ValidationError, TypeError, ValueError, OverflowError):
+            part = None
+        if part is None or "\x00" in str(part):
+            raise WrongCursor(f"a part of the key is no value of {field.name}")
+        return part
+
+    def _beyond(self, key: Sequence[Any], descending: bool) -> Q:
+        """Row-wise comparison, spelled out; the first part alone as well, which is what an index can use."""
+        lookup = "lt" if descending else "gt"
+        bound = {name: self._bind(name, part) for name, part in zip(self.fields, key, strict=True)}
+        beyond, equal = Q(), Q()
+        for name in self.fields:
+            beyond |= equal & Q((f"{name}__{lookup}", bound[name]))
+            equal &= Q((name, bound[name]))
+        first = self.fields[0]
+        return Q((f"{first}__{lookup}e", bound[first])) & beyond
+
+    def _bind(self, name: str, part: Any) -> RawSQL:
+        # As the engine writes it: Django's own text for a time on SQLite has no fraction where that is zero.
+        field = self._field(name)
+        bound = value(connections[self.rows.db], field, part)
+        return RawSQL(bound.text, bound.params, output_field=field)
+
+    def _field(self, name: str) -> Field[Any, Any]:
+        return field_of(self.rows.model, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[M]):
+    """Some rows, and what leads to their neighbours: empty where there is nothing."""
+
+    rows: list[M]
+    before: str = ""
+    after: str = ""
+
+
+def turn_page(shelves: Sequence[Shelf[M]], asked: Mapping[str, str], size: int) -> Page[M]:
+    """The page that the parameters ask for, the first one by default. One query a shelf at most.
+
+    Raises ``WrongCursor``.
+    """
+    backwards = BEFORE in asked or LAST in asked
+    text = asked.get(BEFORE) or asked.get(AFTER)
+    at, key = _read(shelves, text) if text else (len(shelves) - 1 if backwards else 0, None)
+    found: list[tuple[int, M]] = []
+    while 0 <= at < len(shelves) and len(found) <= size:
+        # One row more than asked for: it tells whether there is another page.
+        taken = shelves[at].take(size + 1 - len(found), key=key, backwards=backwards)
+        found += [(at, row) for row in taken]
+        at, key = (at - 1 if backwards else at + 1), None
+    more, found = len(found) > size, found[:size]
+    if backwards:
+        found.reverse()
+    # Where one came from, there is something; it may have gone since, then that page is empty.
+    earlier, later = (more, bool(text)) if backwards else (bool(text), more)
+    return Page(
+        rows=[row for _at, row in found],
+        before=_write(shelves, found[0]) if found and earlier else "",
+        after=_write(shelves, found[-1]) if found and later else "",
+    )
+
+
+def _write(shelves: Sequence[Shelf[M]], place: tuple[int, M]) -> str:
+    at, row = place
+    return json.dumps([at, *shelves[at].key_of(row)], separators=(",", ":"))
+
+
+def _read(shelves: Sequence[Shelf[M]], text: str) -> tuple[int, list[Any]]:
+    try:
+        at, *parts = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise WrongCursor(f"{text[:64]!r} leads to no page") from None
+    if type(at) is not int or not 0 <= at < len(shelves) or not all(isinstance(part, str) for part in parts):
+        raise WrongCursor(f"{text[:64]!r} leads to no page")
+    return at, shelves[at].read_key(parts)

@@ -1,0 +1,1 @@
+"""What tests of field reports share: workers that a test kills, and executions in bulk."""

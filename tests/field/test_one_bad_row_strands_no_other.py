@@ -1,0 +1,155 @@
+"""Field report B08: one row of a claimed batch cannot be started. The others run in the same pass; it is told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+
+from django_durable import Context, Execution, step, workflow
+from django_durable.dispatch.definitions import definition_hash
+from django_durable.models import DeadLetter, DispatchHint
+from django_durable.runtime import sweeps
+from django_durable.runtime.turn import run_turn
+from tests.calling import durable
+from tests.driving import USING, claim, lapse_leases, lease_of
+from tests.field.rig.yard import Yard
+
+BATCH = 10
+THIRD, SIXTH = 2, 5
+GONE = "field.no_longer_here"
+
+
+@step
+def double(number: int) -> int:
+    return 2 * number
+
+
+@workflow
+def doubled(ctx: Context, number: int) -> int:
+    return ctx.step(double, number)
+
+
+def corrupt(execution: Execution[Any], **columns: Any) -> None:
+    """Write past the engine."""
+    QuerySet(Execution).filter(pk=execution.pk).update(**columns)
+
+
+def forget_workflow(execution: Execution[Any], *, hint_too: bool) -> None:
+    """Give a queued execution the name of a workflow that nobody has."""
+    corrupt(execution, workflow=GONE)
+    if hint_too:
+        hints = DispatchHint.objects.filter(execution_id=execution.pk)
+        hints.update(definition=definition_hash(GONE, execution.version))
+
+
+def statuses(executions: list[Execution[int]]) -> list[str]:
+    kept = dict(Execution.objects.values_list("pk", "status"))
+    return [kept[execution.pk] for execution in executions]
+
+
+BAD_INPUTS = {
+    "cut off": '{"number": 1',
+    "empty": "",
+    "a list": "[1]",
+    "null": "null",
+    "another parameter": '{"amount": 1}',
+    "an unknown type": '{"number": {"$type:nobody": 1}}',
+    "an unknown codec": "!nobody!AAAA",
+    "deep": '{"number": ' + "[" * 5000 + "]" * 5000 + "}",
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("bad", BAD_INPUTS.values(), ids=BAD_INPUTS)
+def test_the_rest_of_the_batch_runs_in_the_same_pass(bad: str) -> None:
+    executions = [doubled.start(number) for number in range(BATCH)]
+    corrupt(executions[THIRD], encoded_input=bad)
+    forget_workflow(executions[SIXTH], hint_too=False)
+    claims = claim(BATCH)
+    assert len(claims) == BATCH
+    for claimed in claims:
+        run_turn(claimed, lease_of(claimed))
+
+    expected = ["completed"] * BATCH
+    expected[THIRD], expected[SIXTH] = "failed", "blocked"
+    assert statuses(executions) == expected
+    letter = DeadLetter.objects.get()
+    assert letter.execution_id == executions[THIRD].pk
+    error = Execution.objects.defer("encoded_input").get(pk=executions[THIRD].pk).error
+    assert error is not None
+    assert error["type"] in ("django_durable.errors.UndecodableValue", "builtins.TypeError")
+    assert any(word in error["message"] for word in ("the stored", "parameter", "is registered"))
+    assert Execution.objects.locate(executions[SIXTH].pk).recoveries == 0
+
+
+@pytest.mark.django_db
+def test_a_row_that_breaks_a_sweep_keeps_it_from_no_other() -> None:
+    executions = [doubled.start(number) for number in range(BATCH)]
+    for number in (THIRD, SIXTH):
+        forget_workflow(executions[number], hint_too=True)
+    corrupt(executions[THIRD], version="not a version")
+    assert sweeps.block_unknown(USING) == 2
+    DispatchHint.objects.all().delete()
+    corrupt(executions[0], queue="q" * 255)
+    assert sweeps.rebuild_everything(USING) == BATCH
+
+
+@pytest.mark.django_db
+def test_a_take_over_that_fails_is_one_rows_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    executions = [doubled.start(number) for number in range(BATCH)]
+    assert len(claim(BATCH)) == BATCH
+    lapse_leases()
+    corrupt(executions[THIRD], takeovers="no list")
+    taken_over = claim(BATCH)
+    assert {claimed.id for claimed in taken_over} == {e.pk for e in executions} - {executions[THIRD].pk}
+    assert "could not be resolved" in caplog.text
+
+
+def test_a_worker_goes_on_without_waiting_for_a_lease(yard: Yard) -> None:
+    yard.durable["LEASE_SECONDS"] = 60
+    executions = [yard.start("three", str(number)) for number in range(BATCH)]
+    corrupt(executions[THIRD], encoded_input='{"name": ')
+    forget_workflow(executions[SIXTH], hint_too=True)
+    worker = yard.worker("--concurrency", str(BATCH))
+    expected = ["completed"] * BATCH
+    expected[THIRD], expected[SIXTH] = "failed", "blocked"
+    yard.project.wait_for(lambda: statuses(executions) == expected, within=30)
+    after = yard.start("three", "after")
+    yard.wait_for_status(after, "completed")
+    assert worker.is_running
+
+
+def expected_with(third: str) -> list[str]:
+    return [third if number == THIRD else "completed" for number in range(BATCH)]
+
+
+if connection.vendor == "sqlite":
+    # PostgreSQL stores no bytes that are no text and no time that is none; in SQLite's columns there may be anything.
+
+    def store(column: str, sql: str, execution: Execution[Any]) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"UPDATE django_durable_execution SET {column} = {sql} WHERE id = %s", [execution.pk.hex])
+
+    @pytest.mark.django_db
+    @pytest.mark.parametrize("sql", ["CAST(X'7B22FF' AS TEXT)", "CAST(X'7B226E756D626572223A22FF227D' AS TEXT)", "X'00'"])
+    def test_bytes_that_are_no_text_strand_no_other(sql: str) -> None:
+        executions = [doubled.start(number) for number in range(BATCH)]
+        store("encoded_input", sql, executions[THIRD])
+        for claimed in claim(BATCH):
+            run_turn(claimed, lease_of(claimed))
+        assert statuses(executions) == expected_with("failed")
+        assert DeadLetter.objects.get().execution_id == executions[THIRD].pk
+        assert durable("list", json=True).code == 0
+
+    @pytest.mark.django_db
+    def test_a_time_that_is_none_strands_no_other() -> None:
+        executions = [doubled.start(number) for number in range(BATCH)]
+        store("run_after", "'2000-99-99 00:00:00'", executions[THIRD])
+        for claimed in claim(BATCH):
+            run_turn(claimed, lease_of(claimed))
+        assert statuses(executions) == expected_with("running")
+        lapse_leases()
+        assert claim(BATCH) == []
