@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -12,7 +12,7 @@ from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from testproject.databases import from_url
-from tests.services.databases import FreshDatabase
+from tests.services.databases import DatabaseSource, FreshDatabase
 
 SPINE, NORTH, SOUTH = "default", "north", "south"
 
@@ -37,10 +37,26 @@ def database(alias: str, url: str) -> Iterator[None]:
             connections[alias] = old_connection
 
 
+@pytest.fixture(scope="session")
+def three_databases(database_source: DatabaseSource) -> Iterator[dict[str, FreshDatabase]]:
+    """Made once; each test empties them."""
+    made = {alias: database_source.fresh() for alias in (SPINE, NORTH, SOUTH)}
+    yield made
+    for one in made.values():
+        one.drop()
+
+
+def empty(alias: str) -> None:
+    """Delete every row of ours."""
+    from django_durable.models import PLANE_MODELS, SPINE_MODELS
+
+    with connections[alias].cursor() as cursor:
+        for model in (*PLANE_MODELS, *SPINE_MODELS):
+            cursor.execute(f"DELETE FROM {model._meta.db_table}")
+
+
 @pytest.fixture
-def planes(
-    fresh_database: Callable[[], FreshDatabase], django_db_blocker: DjangoDbBlocker
-) -> Iterator[None]:
+def planes(three_databases: dict[str, FreshDatabase], django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """``default`` is the spine; tenants ann and bob live on north, cid on south."""
     from django_durable.planes import place_tenant
     from django_durable.planes.breaker import _open
@@ -50,8 +66,9 @@ def planes(
     _cursors.clear()
     with ExitStack() as stack:
         stack.enter_context(django_db_blocker.unblock())
-        for alias in (SPINE, NORTH, SOUTH):
-            stack.enter_context(database(alias, fresh_database().url))
+        for alias, made in three_databases.items():
+            stack.enter_context(database(alias, made.url))
+            empty(alias)
         durable = {"PLANES": {"north": NORTH, "south": SOUTH}}
         routers = ["django_durable.routers.PlaneRouter"]
         stack.enter_context(override_settings(DURABLE=durable, DATABASE_ROUTERS=routers))
