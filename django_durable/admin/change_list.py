@@ -20,7 +20,9 @@ __all__ = ["PagedChangeList"]
 class PagedChangeList(ChangeList):
     """Its admin says on which shelves the rows lie, and completes the rows of a page."""
 
-    def get_queryset(self, request: HttpRequest, exclude_parameters: list[str] | None = None) -> QuerySet[Model]:
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
+    ) -> QuerySet[Model]:
         """The rows that pass the filters. The place in the list is no filter, and no other link repeats it."""
         for name in (AFTER, BEFORE):
             self.params.pop(name, None)

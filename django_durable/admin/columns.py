@@ -20,7 +20,7 @@ from django_durable.admin.reader import Reader
 from django_durable.conf import config
 from django_durable.models import Status
 
-__all__ = ["age", "complete_error_types", "execution_link", "execution_url", "moment", "status_badge"]
+__all__ = ["age", "complete_error_types", "execution_link", "execution_url", "moment", "status_badge", "type_in"]
 
 TYPE: Final = re.compile(r'\{"type":\s?"((?:[^"\\]|\\.)*)"')
 TYPE_LENGTH: Final = 300
@@ -31,7 +31,7 @@ def moment(at: datetime | None) -> str | None:
     """A time to the second in the current time zone, marked up for machines."""
     if at is None:
         return None
-    local = timezone.localtime(at)
+    local = timezone.localtime(at) if timezone.is_aware(at) else at
     return format_html('<time datetime="{}">{}</time>', at.isoformat(), local.strftime("%Y-%m-%d %H:%M:%S"))
 
 

@@ -24,6 +24,7 @@ AFTER, BEFORE, LAST = "after", "before", "last"
 """The parameters of a page: behind a row, in front of a row, the last rows."""
 
 M = TypeVar("M", bound=Model)
+R = TypeVar("R")
 
 
 class WrongCursor(ValueError):
@@ -88,10 +89,10 @@ class Shelf(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[M]):
+class Page(Generic[R]):
     """Some rows, and what leads to their neighbours: empty where there is nothing."""
 
-    rows: list[M]
+    rows: list[R]
     before: str = ""
     after: str = ""
 

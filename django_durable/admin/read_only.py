@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.contrib.admin.options import ShowFacets
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 
 from django_durable.admin.change_list import PagedChangeList
@@ -120,7 +120,7 @@ class ReadOnlyAdmin(_ModelAdmin[M]):
         object_id: str,
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponseBase:
+    ) -> HttpResponse:
         """Rows without a page of their own lead back to their list."""
         self.check_may_view(request)
         return HttpResponseRedirect(self.url("changelist"))

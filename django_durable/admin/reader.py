@@ -20,6 +20,7 @@ __all__ = ["Failure", "Reader", "Shown", "kind_of_start"]
 
 ROOM: Final = 50_000
 """Characters of a value that is shown by itself."""
+SHORT: Final = 80
 OF_FAILURE: Final = ("type", "message", "traceback", "lineage")
 KINDS: Final = {"{": "dict", "[": "list", '"': "str", "t": "bool", "f": "bool", "n": "None"}
 TAG: Final = re.compile(r'\{"\$(?:type:)?([^"]{1,80})"')
@@ -33,6 +34,11 @@ class Shown:
     text: str | None = None
     note: str = ""
     """Why the text is not there or not whole."""
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it fits into a line of a table."""
+        return self.text is not None and not self.note and len(self.text) <= SHORT and "\n" not in self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +76,7 @@ class Reader:
             return Shown(summary=summary)
         try:
             plain = redact(decode(stored), config().redact)
-            text = json.dumps(plain, indent=2, ensure_ascii=False)
+            text = as_json(plain)
         except UndecodableValue as error:
             return Shown(summary=summary, note=_("It cannot be read here: %s") % error.message)
         except Exception as error:  # whatever is in the column, or in the way of a codec, the page must come
@@ -96,6 +102,12 @@ class Reader:
         if not (self.payloads or visible):
             return Shown(summary=summary)
         return cut(summary, redact_text(text, config().redact), room)
+
+
+def as_json(plain: Any) -> str:
+    """In one line where that is short."""
+    line = json.dumps(plain, ensure_ascii=False)
+    return line if len(line) <= SHORT else json.dumps(plain, ensure_ascii=False, indent=2)
 
 
 def cut(summary: str, text: str, room: int) -> Shown:

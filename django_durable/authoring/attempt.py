@@ -181,7 +181,7 @@ class Attempts:
 
     def _log_text(self) -> str:
         lines = getattr(self, "lines", [])
-        return json.dumps(lines, default=str) if lines else ""
+        return json.dumps(lines) if lines else ""
 
     def _record(self, changes: dict[str, Any]) -> None:
         self.session.record(self.record, self.position, "step", self.step.name, changes)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
+from django_durable.authoring.log_line import log_line
 from django_durable.engine.lease_state import Lease
 from django_durable.errors import ExecutionCancelled, NotInStep
 
@@ -44,10 +44,10 @@ class CurrentStep:
         self.last_heartbeat = details
 
     def log(self, message: str, **fields: Any) -> None:
-        """Keep a line with the checkpoint, at most LINES_PER_ATTEMPT an attempt."""
+        """Keep a line with the checkpoint: LINES_PER_ATTEMPT an attempt, LINE_LENGTH characters each. Never raises."""
         logger.debug("step of execution %s logged a line", self.execution_id)
         if len(self.lines) < LINES_PER_ATTEMPT:
-            self.lines.append({"at": time.time(), "message": str(message), **fields})
+            self.lines.append(log_line(message, fields))
 
 
 _current: ContextVar[CurrentStep | None] = ContextVar("django_durable_step", default=None)

@@ -66,7 +66,7 @@ class Workflow(Generic[P, R]):
     @cached_property
     def name(self) -> str:
         """The declared name, or ``<app label>.<function>``."""
-        return self._name or f"{label_of(self.func.__module__)}.{self.func.__name__}"
+        return self._name or check_name(f"{label_of(self.func.__module__)}.{self.func.__name__}", "workflow name")
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -251,6 +251,7 @@ def _declare(func: Any, name: str | None, version: str, options: WorkflowOptions
     function = check_function(func, "workflow")
     if not inspect.signature(function).parameters:
         raise TypeError(f"workflow {function.__qualname__!r} takes no parameter; its first one is the context")
+    check_name(function.__name__, "workflow name")
     declared: Workflow[..., Any] = Workflow(function, name, version, options)
     add_workflow(declared)
     register_annotations(function)

@@ -7,15 +7,15 @@ isolates a bad row. None of them runs user code.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import connections, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from django_durable.authoring.registry import code_digest, find_workflow, served_hashes
+from django_durable.authoring.registry import all_workflows, code_digest, find_workflow, served_hashes
 from django_durable.clock import read_now, sql_after
 from django_durable.conf import config
 from django_durable.dispatch import outbox
@@ -24,6 +24,7 @@ from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import dead_letter
 from django_durable.engine.transitions.unknown import block_unclaimable
 from django_durable.errors import ExecutionNotFound, UnknownWorkflow
@@ -36,12 +37,21 @@ from django_durable.sql import Sql, execute
 logger = logging.getLogger("django_durable")
 
 BATCH = 200
-"""Rows that one pass looks at, at most."""
+"""Rows that one pass changes, at most."""
+
+PAGE = 1_000
+"""Ids that are compared between spine and plane at a time: they may be two databases."""
+
+STRETCH = 10_000
+"""Rows that one pass of a sweep through a whole table looks past, at most."""
 
 UNUSED_ROUTE = timedelta(hours=1)
 """A route without an execution is removed after so long: its start may still be in an open transaction."""
 
 _cursors: dict[str, UUID | None] = {}
+
+Choice = Callable[[dict[UUID, UUID]], list[UUID]]
+"""Of rows given as key and execution id, the keys that a sweep wants, in the same order."""
 
 
 def hints_of(plane: str) -> QuerySet[DispatchHint]:
@@ -68,14 +78,27 @@ def block_unknown(plane: str) -> int:
         due_at__lte=read_now(spine_alias()),
         kind=DispatchHint.Kind.TURN,
     )
-    found = due.exclude(definition__in=served_hashes()).order_by("due_at").values_list("id", "execution_id")[:BATCH]
+    unknown = due.exclude(definition__in=served_hashes())
     changed = 0
-    for hint_id, execution_id in list(found):
+    for hint_id, execution_id in _found(plane, "unknown", unknown, _changeable(plane)):
         try:
             changed += _block_or_stamp(plane, hint_id, execution_id)
         except Exception:
             logger.exception("execution %s could not be blocked", execution_id)
     return changed
+
+
+def _changeable(plane: str) -> Choice:
+    """Of these hints, those whose execution this sweep can change: a page of others must not hide them."""
+    served = {workflow.name for workflow in all_workflows()}
+
+    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
+        rows = Execution._base_manager.using(plane).filter(pk__in=list(owners.values()), status__in=ACTIVE)
+        free = rows.filter(Q(status__in=SOURCES["block"], lease_token=None) | Q(workflow__in=served))
+        fit = set(free.values_list("pk", flat=True))
+        return [hint_id for hint_id, execution_id in owners.items() if execution_id in fit]
+
+    return choose
 
 
 def _block_or_stamp(plane: str, hint_id: UUID, execution_id: UUID) -> int:
@@ -91,56 +114,90 @@ def _block_or_stamp(plane: str, hint_id: UUID, execution_id: UUID) -> int:
 
 
 def drop_dangling_hints(plane: str) -> int:
-    """Unleased hints whose execution is gone or has ended are deleted, a page at a time."""
-    page = _page(plane, "dangling", hints_of(plane).filter(token=None))
-    owners = dict(hints_of(plane).filter(pk__in=page).values_list("pk", "execution_id"))
-    alive = set(
-        Execution._base_manager.using(plane)
-        .filter(pk__in=list(owners.values()))
-        .exclude(status__in=TERMINAL)
-        .values_list("pk", flat=True)
-    )
-    doomed = [hint_id for hint_id, execution_id in owners.items() if execution_id not in alive]
-    return hints_of(plane).filter(pk__in=doomed, token=None).delete()[0] if doomed else 0
+    """Unleased hints whose execution is gone or has ended are deleted."""
+    unleased = hints_of(plane).filter(token=None)
+    doomed = [hint_id for hint_id, _execution in _found(plane, "dangling", unleased, _ownerless(plane))]
+    return unleased.filter(pk__in=doomed).delete()[0] if doomed else 0
+
+
+def _ownerless(plane: str) -> Choice:
+    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
+        rows = Execution._base_manager.using(plane).filter(pk__in=list(owners.values()))
+        alive = set(rows.exclude(status__in=TERMINAL).values_list("pk", flat=True))
+        return [hint_id for hint_id, execution_id in owners.items() if execution_id not in alive]
+
+    return choose
 
 
 def drop_unused_routes(plane: str) -> int:
-    """Routes of starts that were rolled back are deleted, a page at a time."""
+    """Routes of starts that were rolled back are deleted."""
     spine = spine_alias()
     if plane == spine:
         return 0
     routes = ExecutionRoute.objects.using(spine).filter(plane=name_of(plane))
     old = routes.filter(created_at__lt=read_now(spine) - UNUSED_ROUTE)
-    page = _page(plane, "routes", old)
-    used = set(Execution._base_manager.using(plane).filter(pk__in=page).values_list("pk", flat=True))
-    doomed = [execution_id for execution_id in page if execution_id not in used]
+
+    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
+        used = set(Execution._base_manager.using(plane).filter(pk__in=list(owners)).values_list("pk", flat=True))
+        return [execution_id for execution_id in owners if execution_id not in used]
+
+    doomed = [execution_id for execution_id, _same in _found(plane, "routes", old, choose)]
     return old.filter(pk__in=doomed).delete()[0] if doomed else 0
 
 
 def rebuild_hints(plane: str) -> int:
-    """One page of live executions: those without a hint that need one get it."""
-    page = _page(plane, "rebuild", Execution._base_manager.using(plane).filter(status__in=ACTIVE))
-    hinted = set(hints_of(plane).filter(execution_id__in=page).values_list("execution_id", flat=True))
-    return sum(_rebuild(plane, execution_id) for execution_id in page if execution_id not in hinted)
+    """Live executions without a hint that need one get it: one stretch of the table in each status."""
+
+    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
+        hinted = set(hints_of(plane).filter(execution_id__in=list(owners)).values_list("execution_id", flat=True))
+        return [execution_id for execution_id in owners if execution_id not in hinted]
+
+    rebuilt = 0
+    for status in ACTIVE:
+        rows = Execution._base_manager.using(plane).filter(status=status)
+        if status in ("waiting", "paused"):
+            rows = rows.exclude(wake_at=None, deadline=None)
+        found = _found(plane, f"rebuild {status}", rows, choose)
+        rebuilt += sum(_rebuild(plane, execution_id) for execution_id, _same in found)
+    return rebuilt
 
 
 def rebuild_everything(plane: str) -> int:
-    """Every page, from the first; for an emptied or restored spine."""
-    _cursors.pop(f"{plane}:rebuild", None)
+    """Every stretch, from the first; for an emptied or restored spine."""
+    cursors = [_cursor(plane, f"rebuild {status}") for status in ACTIVE]
+    for cursor in cursors:
+        _cursors.pop(cursor, None)
     total = rebuild_hints(plane)
-    while _cursors.get(f"{plane}:rebuild") is not None:
+    while any(_cursors.get(cursor) is not None for cursor in cursors):
         total += rebuild_hints(plane)
     return total
 
 
-def _page(plane: str, name: str, rows: Any) -> list[UUID]:
-    """The next page of ids in key order; starts over after the last."""
-    key = f"{plane}:{name}"
-    after = _cursors.get(key)
-    page = rows.filter(pk__gt=after) if after is not None else rows
-    ids = list(page.order_by("pk").values_list("pk", flat=True)[:BATCH])
-    _cursors[key] = ids[-1] if len(ids) == BATCH else None
-    return ids
+def _cursor(plane: str, name: str) -> str:
+    return f"{plane}:{name}"
+
+
+def _found(plane: str, name: str, rows: Any, choose: Choice) -> list[tuple[UUID, UUID]]:
+    """The chosen among the next stretch of rows, in key order, with their execution; starts over after the last.
+
+    Rows that are not chosen are looked past, so that however many of them hide none behind them.
+    """
+    cursor = _cursor(plane, name)
+    owner = "pk" if rows.model in (Execution, ExecutionRoute) else "execution_id"
+    chosen: list[tuple[UUID, UUID]] = []
+    for _page in range(STRETCH // PAGE):
+        after = _cursors.get(cursor)
+        page = rows.filter(pk__gt=after) if after is not None else rows
+        owners = dict(page.order_by("pk").values_list("pk", owner)[:PAGE])
+        fit = choose(owners)[: BATCH - len(chosen)] if owners else []
+        chosen += [(key, owners[key]) for key in fit]
+        if len(chosen) == BATCH:
+            _cursors[cursor] = fit[-1]
+            return chosen
+        _cursors[cursor] = max(owners) if len(owners) == PAGE else None
+        if len(owners) < PAGE:
+            break
+    return chosen
 
 
 def _rebuild(plane: str, execution_id: UUID) -> int:

@@ -55,19 +55,18 @@ class DurableKit:
 
     def __exit__(self, kind: type[BaseException] | None, *_exc: object) -> None:
         # A test that has failed says more than what it left behind.
-        self._check = self._check and kind is None
-        self.close()
+        self.close(check=kind is None)
 
     def open(self) -> None:
         """Begin: the functions of ``django_durable.testing`` speak to this kit until ``close``."""
         self._ends.enter_context(shifted())
         self._ends.enter_context(ambient.opened(self))
 
-    def close(self) -> None:
-        """End. Raises ``AssertionError`` where an execution could never go on."""
-        check, self._check = self._check, False
+    def close(self, *, check: bool = True) -> None:
+        """End. Raises ``AssertionError`` where an execution could never go on, unless ``check`` is false."""
+        due, self._check = self._check and check, False
         with self._ends:
-            if check:
+            if due:
                 check_liveness()
 
     # -- running -------------------------------------------------------------------------------------------------

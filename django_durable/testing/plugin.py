@@ -7,7 +7,7 @@ Django is imported before a fixture is used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,11 +47,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     running = item
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """End what functions began for this test, while its database is still there."""
     global running
     running = None
+    error: Exception | None = None
     ambient = sys.modules.get("django_durable.testing.ambient")
     if ambient is not None:
-        ambient.close_kits_of(item)
+        try:
+            ambient.close_kits_of(item)
+        except Exception as found:
+            error = found
+    yield  # whatever was found, the test's fixtures must be torn down
+    if error is not None:
+        raise error

@@ -38,10 +38,10 @@ class CeleryFleet(Fleet):
         self.helpers.append(self._launch([*CELERY, "beat", "--loglevel", "WARNING", *schedule], "beat"))
 
     def strike(self, body: Body) -> Deed:
-        """Kill the pool's process that runs the body, or, every second time, the whole worker."""
+        """Kill the pool's process that runs the body, or, every third time, the whole worker."""
         self._strikes += 1
         victim = next((worker for worker in self.workers if worker.pid == body.parent_pid), None)
-        if victim is None or self._strikes % 2:
+        if victim is None or self._strikes % 3:
             os.kill(body.pid, signal.SIGKILL)
             return Deed(pid=body.pid, text=f"pool process {body.pid} killed, Celery replaces it")
         os.killpg(victim.pid, signal.SIGKILL)

@@ -30,7 +30,7 @@ from testproject.shop.workflows import fulfil
 __all__ = ["perform"]
 
 PRICES = [Decimal("3.90"), Decimal("12.50"), Decimal("29.95"), Decimal("104.00")]
-LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.02
 ASK_SECONDS = 0.25
 
 

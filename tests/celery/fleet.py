@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
+from django.db import connection
 
 from django_durable import Execution
 from django_durable.authoring.registry import find_workflow
@@ -33,6 +34,11 @@ class Fleet:
         self.durable: dict[str, Any] = dict(QUICK)
         self.settings: dict[str, Any] = {}
         self.app = "testproject"
+
+    @property
+    def backend(self) -> str:
+        """Which database the project is on."""
+        return connection.vendor
 
     def configure(self) -> None:
         """Have processes that start from now on use ``durable`` and ``settings``."""

@@ -57,9 +57,11 @@ def start(flow: Workflow[..., Any], *args: Any, **options: Any) -> Act:
 
 
 def start_unkeyed(flow: Workflow[..., Any], *args: Any) -> Act:
-    """Start without a key: the client looks for its tag before it tries again."""
+    """Start without a key: the client looks for its correlation id before it tries again."""
     return Act(
-        "starter", lambda run: flow.using(tags={"mark": run.mark}).start(run.mark, *args), lambda run: run.found()
+        "starter",
+        lambda run: flow.using(correlation_id=run.mark).start(run.mark, *args),
+        lambda run: run.found(),
     )
 
 
@@ -213,8 +215,10 @@ def cancel() -> Act:
     """Cancel."""
 
     def attempt(run: Run) -> None:
-        if run.execution().cancel(actor="ann") != (run.execution().status == "cancelled"):
-            raise Violation("cancel did not tell the truth about who won")
+        execution = run.execution()
+        won = execution.cancel(actor="ann")
+        if not execution.is_terminal or (won and execution.status != "cancelled"):
+            raise Violation(f"cancel returned {won} and it is {execution.status}")
 
     return Act("operator", attempt, lambda run: run.execution().is_terminal)
 
@@ -246,13 +250,15 @@ def drain(stop: Any = None) -> int:
     """Claim and run until nothing is due, as the embedded worker's loop does; how many turns."""
     turns = 0
     for _ in range(MOST_TURNS):
+        if stop is not None and stop.is_set():
+            return turns
         terms = terms_of(limit=5, queues=(config().default_queue,))
         try:
             claims, touched = claim_pass(USING, terms)
         except (DatabaseError, InterfaceError):
             drop_broken_connection(USING)
             continue
-        if not touched or (stop is not None and stop.is_set()):
+        if not touched:
             return turns
         for claimed in claims:
             run_turn(claimed, lease_of(claimed), stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -22,9 +23,11 @@ def harness(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harne
     from tests.crash.ledger import VARIABLE
 
     monkeypatch.setenv(VARIABLE, str(project.folder / "crash-ledger.sqlite3"))
+    logging.getLogger("django_durable").setLevel(logging.CRITICAL)  # thousands of deaths, each with a warning
     made = Harness(project.folder)
     yield made
     made.close()
+    logging.getLogger("django_durable").setLevel(logging.NOTSET)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

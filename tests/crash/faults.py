@@ -39,11 +39,26 @@ class Killed(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """One statement or commit: its number, whose it is, and what it is."""
+    """One statement or commit: its number, whose it is, and what it is.
+
+    ``commits``: it makes something last. ``passable``: while its process stands before it, others can go on.
+    """
 
     number: int
     role: str
     what: str
+    commits: bool = False
+    passable: bool = True
+
+    def worth(self, mode: Mode) -> bool:
+        """Whether this mode leaves something here that no other mode leaves.
+
+        After a statement that commits nothing, death and error leave what they leave before it: the transaction
+        is rolled back, and a read has changed nothing.
+        """
+        if mode in (Mode.KILLED_AFTER, Mode.ERROR_AFTER, Mode.ERROR_TWICE):
+            return self.commits
+        return self.passable if mode is Mode.FROZEN else True
 
     def __str__(self) -> str:
         return f"boundary {self.number} ({self.role}: {self.what})"
@@ -56,13 +71,18 @@ class Fault:
         self.mode = mode
         self.at = at
         self.passed: list[Boundary] = []
+        self.begins_at = 0
         self.struck: Boundary | None = None
         self._lock = threading.Lock()
 
-    def meet(self, role: str, what: str) -> Mode | None:
+    def swept(self) -> list[Boundary]:
+        """The boundaries from the one on at which the sweep of this scenario begins."""
+        return self.passed[self.begins_at :]
+
+    def meet(self, role: str, what: str, *, commits: bool, passable: bool) -> Mode | None:
         """Number the next boundary; how it is to be struck, if it is."""
         with self._lock:
-            boundary = Boundary(len(self.passed) + 1, role, what)
+            boundary = Boundary(len(self.passed) + 1, role, what, commits, passable)
             self.passed.append(boundary)
             if self.mode is None or self.at == 0:
                 return None

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.apps import apps
-from django.db import connections
+from django.db import connections, transaction
 
 from django_durable import clock
+from django_durable.models import SweepClaim
 from testproject.shop.models import Order
-from tests.crash.endstate import check_end
+from tests.crash.endstate import EndState
 from tests.crash.faults import Boundary, Fault, Mode
 from tests.crash.ledger import Ledger
-from tests.crash.life import USING, Violation
+from tests.crash.life import USING, Violation, close_spare_connections
 from tests.crash.run import Observer, Run
 from tests.crash.scenario import Scenario
 from tests.crash.stage import stage
@@ -47,17 +48,19 @@ class Harness:
         counted = Fault()
         self.run(scenario, counted)
         runs, violations = 1, []
-        for mode in modes or scenario.modes:
-            for number in range(1, len(counted.passed) + 1):
-                fault = Fault(mode, number)
-                runs += 1
-                try:
-                    self.run(scenario, fault)
-                except Violation as violation:
-                    violations.append(f"{fault}: {violation}")
-                if fault.struck is None:
-                    violations.append(f"{fault}: this boundary was not reached")
-        return Swept(tuple(counted.passed), runs, tuple(violations))
+        boundaries = counted.swept()
+        for mode, boundary in itertools.product(modes or scenario.modes, boundaries):
+            if not boundary.worth(mode):
+                continue
+            fault = Fault(mode, boundary.number)
+            runs += 1
+            try:
+                self.run(scenario, fault)
+            except Violation as violation:
+                violations.append(f"{fault}: {violation}")
+            if fault.struck is None:
+                violations.append(f"{fault}: this boundary was not reached")
+        return Swept(tuple(boundaries), runs, tuple(violations))
 
     def run(self, scenario: Scenario, fault: Fault) -> None:
         """One run. Raises ``Violation``."""
@@ -69,8 +72,8 @@ class Harness:
             lasting=("completed",) if scenario.reopens else ("completed", "failed"),
         )
         with self._fresh():
-            run.play(scenario.script(run))
-            self._observer.see(lambda: check_end(scenario, run))
+            run.play(scenario.script(run), scenario.sweep_from)
+            self._observer.see(lambda: EndState(scenario, run).check())
 
     @contextmanager
     def _fresh(self) -> Iterator[None]:
@@ -83,12 +86,14 @@ class Harness:
             self._observer.see(_empty_tables)
 
     def close(self) -> None:
-        """End the observer's threads."""
+        """End the observer's threads, and close all connections."""
         self._observer.close()
+        close_spare_connections()
 
 
 def _empty_tables() -> None:
     models = [*apps.get_app_config("django_durable").get_models(), Order]
-    with connections[USING].cursor() as cursor:
+    with transaction.atomic(using=USING), connections[USING].cursor() as cursor:
         for model in models:
-            cursor.execute(f"DELETE FROM {model._meta.db_table}")
+            if model is not SweepClaim:
+                cursor.execute(f"DELETE FROM {model._meta.db_table}")

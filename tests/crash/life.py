@@ -26,6 +26,13 @@ class Violation(AssertionError):
 
 
 _here = threading.local()
+_spare: list[BaseDatabaseWrapper] = []
+
+
+def close_spare_connections() -> None:
+    """Close what undisturbed processes have left for the next ones."""
+    while _spare:
+        _spare.pop().close()
 
 
 class Life:
@@ -79,8 +86,7 @@ class Life:
 
     def _live(self, work: Callable[[], Any]) -> None:
         _here.life = self
-        connection = connections[USING]
-        self._interpose(connection)
+        connection = self._connect()
         try:
             self.value = work()
         except BaseException as error:
@@ -90,9 +96,27 @@ class Life:
                 sever(connection)
                 connection.connection = None
             else:
-                del connection.close
-                connection.close()
+                self._disconnect(connection)
             self._stands.set()
+
+    def _connect(self) -> BaseDatabaseWrapper:
+        """The connection of this thread: one that an undisturbed process has left, or a new one."""
+        try:
+            connections[USING] = _spare.pop()
+        except IndexError:
+            connections[USING].inc_thread_sharing()
+        connection = connections[USING]
+        self._interpose(connection)
+        return connection
+
+    def _disconnect(self, connection: BaseDatabaseWrapper) -> None:
+        connection.execute_wrappers.clear()
+        for name in ("_commit", "_rollback", "connect", "cursor", "chunked_cursor", "close"):
+            delattr(connection, name)
+        if self.struck or connection.in_atomic_block:
+            connection.close()
+        else:
+            _spare.append(connection)
 
     # -- between the process and its database ----------------------------------------------------------------
 
@@ -134,7 +158,13 @@ class Life:
         finish: Callable[[], None] = lambda: None,
     ) -> Any:
         self.check_alive()
-        mode = self.fault.meet(self.role, what)
+        mode = self.fault.meet(
+            self.role,
+            what,
+            commits=what == "COMMIT" or not connection.in_atomic_block and not what.startswith(("SELECT", "BEGIN")),
+            # In SQLite a transaction holds the only write lock, once it has begun.
+            passable=connection.vendor != "sqlite" or not _in_transaction(connection),
+        )
         self.struck = self.struck or mode is not None
         if mode is Mode.ERROR_AFTER and what.startswith("BEGIN"):
             mode = Mode.ERROR_BEFORE  # SQLite never begins a transaction and says that it did not
@@ -143,7 +173,7 @@ class Life:
         if mode is Mode.ERROR_BEFORE:
             lose_connection(connection)
         if mode is Mode.FROZEN:
-            self._stand_still(connection)
+            self._stand_still()
         result = send()
         if mode is Mode.KILLED_AFTER:
             finish()
@@ -160,10 +190,12 @@ class Life:
         sever(connection)
         raise Killed
 
-    def _stand_still(self, connection: BaseDatabaseWrapper) -> None:
-        if connection.vendor == "sqlite" and connection.connection.in_transaction:
-            return  # it holds the only write lock: nobody can overtake it
+    def _stand_still(self) -> None:
         self.frozen = True
         self._stands.set()
         if not self._thaw.wait(LONGEST):
             raise Violation("nobody thawed a frozen process")
+
+
+def _in_transaction(connection: BaseDatabaseWrapper) -> bool:
+    return bool(connection.connection is not None and connection.connection.in_transaction)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections
+from django.db.models import Q
 
 from django_durable import clock
 from django_durable.models import Checkpoint, DispatchHint, Execution
@@ -94,28 +95,30 @@ class Run:
 
     # -- the acts' view --------------------------------------------------------------------------------------
 
-    def rows(self) -> list[Execution[Any]]:
+    def ids(self) -> list[UUID]:
         """The run's executions, found by what the client knows, the newest last."""
-        rows = list(Execution.objects.using(USING).all().order_by("created_at", "id"))
-        return [row for row in rows if row.key == self.mark or row.tags.get("mark") == self.mark]
+        mine = Execution.objects.using(USING).filter(Q(key=self.mark) | Q(correlation_id=self.mark))
+        return list(mine.order_by("created_at", "id").values_list("pk", flat=True))
 
     def found(self) -> bool:
         """Whether there is one."""
-        return bool(self.rows())
-
-    def execution(self) -> Execution[Any]:
-        """The newest."""
-        return self.rows()[-1]
+        return bool(self.ids())
 
     def execution_id(self) -> UUID:
-        """Its id."""
-        return self.execution().pk
+        """The newest one's id."""
+        return self.ids()[-1]
+
+    def execution(self) -> Execution[Any]:
+        """The newest one."""
+        return Execution.objects.using(USING).get(pk=self.execution_id())
 
     # -- one act ---------------------------------------------------------------------------------------------
 
-    def play(self, script: list[Act | timedelta | Callable[[], None]]) -> None:
-        """Every act in order, each until it is done."""
-        for item in script:
+    def play(self, script: list[Act | timedelta | Callable[[], None]], sweep_from: int = 0) -> None:
+        """Every act in order, each until it is done. The sweep begins with the act of that number."""
+        for number, item in enumerate(script):
+            if number == sweep_from:
+                self.fault.begins_at = len(self.fault.passed)
             if isinstance(item, timedelta):
                 clock.shift(item)
             elif isinstance(item, Act):
@@ -171,6 +174,8 @@ class Run:
             self.disturbed += 1
             self.check_now()
             self._remember_what_was_done()
+            if found := self.observer.see(liveness.doctors_violations):
+                raise Violation("; ".join(found))
             if act.role == "worker" and self._recover_at_once:
                 self.observer.recover().result(LONGEST)
                 self.check_now()
@@ -192,15 +197,14 @@ class Run:
                 raise Violation(f"a thawed worker began more bodies: {begun}")
 
     def _token(self) -> Any:
-        rows = self.rows()
-        return (rows[-1].lease_token, rows[-1].status) if rows else None
+        rows = Execution.objects.using(USING).values_list("lease_token", "status")
+        return list(rows)
 
     # -- what must hold at any time --------------------------------------------------------------------------
 
     def check_now(self) -> None:
         """The liveness rule, of the committed state."""
-        found = self.observer.see(lambda: liveness.violations(USING) + liveness.leftovers(USING))
-        if found:
+        if found := self.observer.see(liveness.violations):
             raise Violation("; ".join(found))
 
     def _remember_what_was_done(self) -> None:

@@ -40,5 +40,7 @@ class Scenario:
     """How often a body is started again without any fault."""
     recover_at_once: bool = True
     """Whether a killed worker is replaced before the script goes on; otherwise the next acts meet its remains."""
+    sweep_from: int = 0
+    """The first item of the script to be swept: what is before it, another scenario sweeps."""
     modes: tuple[Mode, ...] = ALL
     check: Callable[[Run], None] = lambda run: None

@@ -46,6 +46,11 @@ def _meanwhile(run: Run, act: Act) -> Callable[[], None]:
     return prepare
 
 
+def _what_remains() -> Script:
+    """Two more workers, each after the leases of those before have lapsed."""
+    return [later(1), work(), later(1), work()]
+
+
 def _repair() -> None:
     stage.repaired = True
 
@@ -107,6 +112,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="transactional_steps",
+        sweep_from=1,
         script=lambda run: [start(flows.transactional), work()],
         labels=("-0", "-1", "-2", "-3"),
         orders=("-1", "-2"),
@@ -114,6 +120,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="at_most_once_with_one_attempt",
+        sweep_from=1,
         script=lambda run: [start(flows.at_most_once, 1), work()],
         status=("completed", "failed"),
         labels=("-0",),
@@ -123,12 +130,14 @@ SCENARIOS = [
     ),
     Scenario(
         name="at_most_once_with_three_attempts",
+        sweep_from=1,
         script=lambda run: [start(flows.at_most_once, 3), work()],
         labels=THREE,
         output=_done(*THREE),
     ),
     Scenario(
         name="sleep",
+        sweep_from=1,
         script=lambda run: [start(flows.sleeper), work(), later(2), work()],
         labels=FIRST_AND_LAST,
         output=_done(*FIRST_AND_LAST),
@@ -146,7 +155,8 @@ SCENARIOS = [
     ),
     Scenario(
         name="signal_during_a_step",
-        script=lambda run: [_meanwhile(run, send("yes")), start(flows.one_signal), work()],
+        sweep_from=2,
+        script=lambda run: [_meanwhile(run, send("yes", dedup_key="one")), start(flows.one_signal), work()],
         labels=FIRST_AND_LAST,
         output=_signalled,
     ),
@@ -158,7 +168,8 @@ SCENARIOS = [
     ),
     Scenario(
         name="signal_to_an_execution_whose_worker_is_dead",
-        script=lambda run: [start(flows.one_signal), work(), send("yes"), work(), later(1), work()],
+        sweep_from=1,
+        script=lambda run: [start(flows.one_signal), work(), send("yes"), work(), *_what_remains()],
         labels=FIRST_AND_LAST,
         output=_signalled,
         recover_at_once=False,
@@ -166,18 +177,21 @@ SCENARIOS = [
     ),
     Scenario(
         name="two_signals_in_order",
+        sweep_from=1,
         script=lambda run: [start(flows.two_signals), send("one"), work(), send("two"), work()],
         labels=("-0", "-2", "-4"),
         output=lambda mark: [f"{mark}-0 done", "one", f"{mark}-2 done", "two", f"{mark}-4 done"],
     ),
     Scenario(
         name="two_signals_at_once",
+        sweep_from=2,
         script=lambda run: [start(flows.two_signals), work(), send("one"), send("two"), work()],
         labels=("-0", "-2", "-4"),
         output=lambda mark: [f"{mark}-0 done", "one", f"{mark}-2 done", "two", f"{mark}-4 done"],
     ),
     Scenario(
         name="one_signal_too_many",
+        sweep_from=3,
         script=lambda run: [start(flows.one_signal), work(), send("yes"), send("more"), work()],
         labels=FIRST_AND_LAST,
         output=_signalled,
@@ -186,6 +200,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="signal_sent_twice_in_a_transaction",
+        sweep_from=2,
         script=lambda run: [start(flows.one_signal), work(), send_twice("yes"), work()],
         labels=FIRST_AND_LAST,
         orders=("-sent",),
@@ -199,30 +214,35 @@ SCENARIOS = [
     ),
     Scenario(
         name="signal_timeout",
+        sweep_from=1,
         script=lambda run: [start(flows.signal_timeout), work(), later(2), work()],
         labels=FIRST_AND_LAST,
         output=lambda mark: [f"{mark}-0 done", "late", f"{mark}-2 done"],
     ),
     Scenario(
         name="signal_before_its_timeout_noticed_after",
+        sweep_from=2,
         script=lambda run: [start(flows.signal_timeout), work(), send("yes"), later(2), work()],
         labels=FIRST_AND_LAST,
         output=_signalled,
     ),
     Scenario(
         name="retry_after_a_short_delay",
+        sweep_from=1,
         script=lambda run: [start(flows.retried_inline), work()],
         labels=("-0", "-1"),
         output=_done("-0", "-1"),
     ),
     Scenario(
         name="retry_after_a_long_delay",
+        sweep_from=1,
         script=lambda run: [start(flows.retried_late), work(), later(2), work(), later(2), work()],
         labels=("-0", "-1"),
         output=_done("-0", "-1"),
     ),
     Scenario(
         name="dead_letter",
+        sweep_from=1,
         script=lambda run: [start(flows.doomed), work()],
         status=("failed",),
         labels=THREE,
@@ -231,6 +251,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="operator_retry",
+        sweep_from=2,
         script=lambda run: [start(flows.doomed), work(), retry(), work()],
         labels=("-0", "-1", "-2", "-3"),
         output=_done("-0", "-2", "-3"),
@@ -249,6 +270,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="cancel_of_a_running_one",
+        sweep_from=2,
         script=lambda run: [_meanwhile(run, cancel()), start(flows.stopped), work()],
         status=("cancelled",),
         labels=("-0", "-1"),
@@ -256,6 +278,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="cancel_of_a_waiting_one",
+        sweep_from=2,
         script=lambda run: [start(flows.one_signal), work(), cancel(), work()],
         status=("cancelled",),
         labels=("-0",),
@@ -263,7 +286,8 @@ SCENARIOS = [
     ),
     Scenario(
         name="cancel_of_one_whose_worker_is_dead",
-        script=lambda run: [start(flows.one_signal), work(), cancel(), later(1), work()],
+        sweep_from=1,
+        script=lambda run: [start(flows.one_signal), work(), cancel(), *_what_remains()],
         status=("cancelled",),
         maybe=("-0",),
         notes={"cancel": 1},
@@ -284,18 +308,21 @@ SCENARIOS = [
     ),
     Scenario(
         name="start_again_under_one_key",
+        sweep_from=1,
         script=lambda run: [start(flows.three_steps), start_again(flows.three_steps), work()],
         labels=THREE,
         orders=("-again",),
     ),
     Scenario(
         name="restart_under_one_key",
+        sweep_from=2,
         script=lambda run: [start(flows.three_steps), work(), restart(flows.three_steps), work()],
         labels=THREE,
         executions=2,
     ),
     Scenario(
         name="execution_timeout_while_pending",
+        sweep_from=2,
         script=lambda run: [start(flows.three_steps, timeout=3600.0), later(2), work()],
         status=("timed_out",),
         letters=1,
@@ -303,6 +330,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="execution_timeout_while_waiting",
+        sweep_from=2,
         script=lambda run: [start(flows.one_signal, timeout=3600.0), work(), later(2), work()],
         status=("timed_out",),
         labels=("-0",),
@@ -310,7 +338,8 @@ SCENARIOS = [
     ),
     Scenario(
         name="execution_timeout_while_its_worker_is_dead",
-        script=lambda run: [start(flows.one_signal, timeout=3600.0), work(), later(2), work(), later(1), work()],
+        sweep_from=1,
+        script=lambda run: [start(flows.one_signal, timeout=3600.0), work(), *_what_remains(), *_what_remains()],
         status=("timed_out",),
         maybe=("-0",),
         letters=1,
@@ -319,6 +348,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="retry_of_a_timed_out_one",
+        sweep_from=4,
         script=lambda run: [
             *(start(flows.one_signal, timeout=3600.0), work(), later(2), work()),
             *(retry(), work(), send("yes"), work()),
@@ -332,6 +362,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="pause_and_resume_while_waiting",
+        sweep_from=2,
         script=lambda run: [start(flows.one_signal), work(), pause(), send("yes"), work(), resume(), work()],
         labels=FIRST_AND_LAST,
         output=_signalled,
@@ -339,6 +370,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="pause_and_resume_while_running",
+        sweep_from=2,
         script=lambda run: [_meanwhile(run, pause()), start(flows.stopped), work(), resume(), work()],
         labels=THREE,
         output=_done(*THREE),
@@ -346,9 +378,10 @@ SCENARIOS = [
     ),
     Scenario(
         name="pause_of_one_whose_worker_is_dead",
+        sweep_from=1,
         script=lambda run: [
             *(start(flows.one_signal), work(), pause(), later(1), work()),
-            *(resume(), send("yes"), work(), later(1), work()),
+            *(resume(), send("yes"), work(), *_what_remains()),
         ],
         labels=FIRST_AND_LAST,
         output=_signalled,
@@ -358,6 +391,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="breakpoint",
+        sweep_from=1,
         script=lambda run: [start(flows.breakpoints), work(), resume(), work()],
         labels=FIRST_AND_LAST,
         output=_done(*FIRST_AND_LAST),
@@ -365,6 +399,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="values_and_tags_that_ride_along",
+        sweep_from=1,
         script=lambda run: [start(flows.published), work(), send("yes"), work()],
         labels=("-2", "-4", "-9"),
         orders=("-4",),
@@ -373,6 +408,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="shutdown_hands_back",
+        sweep_from=2,
         script=lambda run: [
             *(_stop, start(flows.stopped), work_until_stopped(), _no_stop, work()),
         ],
@@ -381,6 +417,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="a_body_that_ends_its_process",
+        sweep_from=1,
         repeats=1,
         script=lambda run: [start(flows.quitting), work(), _repair, later(1), work()],
         labels=THREE,
@@ -388,6 +425,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="more_crashes_than_allowed",
+        sweep_from=1,
         repeats=1,
         script=lambda run: [start(flows.lethal), work(), later(1), work()],
         status=("dead",),
@@ -397,6 +435,7 @@ SCENARIOS = [
     ),
     Scenario(
         name="swallowed_suspension",
+        sweep_from=1,
         script=lambda run: [start(flows.swallowing), work(), later(2), work()],
         status=("failed", "completed"),
         labels=("-0",),

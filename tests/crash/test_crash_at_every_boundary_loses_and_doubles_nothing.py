@@ -19,7 +19,6 @@ def test_crash_at_every_boundary_loses_and_doubles_nothing(
     record_property("crash_sweep", (len(swept.boundaries), swept.runs))
 
     assert len(swept.boundaries) > 0
-    assert {boundary.role for boundary in swept.boundaries} >= {"starter", "worker"}
     assert not swept.violations, "\n".join(
         [f"{len(swept.violations)} of {swept.runs} runs of {scenario.name} broke a rule:", *swept.violations]
     )

@@ -192,12 +192,10 @@ def test_verbosity_zero_before_or_after_the_verb_silences_the_talk(project: Proj
 
 
 def test_a_database_that_cannot_be_reached_is_unavailable(project: Project, tmp_path: Path) -> None:
-    if connection.vendor == "postgresql":
-        away = {"DATABASE_URL": f"postgresql://x@/x?host={tmp_path}"}
-    else:
-        away = {"DATABASE_URL": f"sqlite://{tmp_path}/missing/file"}
+    postgres = connection.vendor == "postgresql"
+    away = f"postgresql://x@/x?host={tmp_path}" if postgres else f"sqlite://{tmp_path}/missing/file"
     for verb in ("list", "stats", "doctor", "tick", "worker"):
-        refused = project.run_manage("durable", verb, expect=4, **away)
+        refused = project.run_manage("durable", verb, expect=4, DATABASE_URL=away)
         assert refused.stdout == ""
         assert refused.stderr.startswith("CommandError: database 'default' is unavailable: ")
         assert len(refused.stderr.splitlines()) == 1

@@ -63,7 +63,7 @@ def work(project: Project, *options: str, **durable: Any) -> Process:
 
 
 def status(execution: Execution[Any]) -> str:
-    return Execution.objects.locate(execution.pk).status
+    return str(Execution.objects.locate(execution.pk).status)
 
 
 def test_until_idle_runs_what_is_due_and_waits_for_no_timer(project: Project) -> None:
@@ -198,19 +198,20 @@ def test_signals_are_told_apart_and_others_are_left_alone() -> None:
 
 def test_a_signal_is_heard_while_the_main_thread_holds_the_lock_of_the_event() -> None:
     """A handler that sets an event would wait here for its own thread, for ever."""
-    event = threading.Event()
-    heard = threading.Event()
+    lock = threading.Lock()  # an event has one like it, and takes it in set() and in wait()
+    heard, done = threading.Event(), threading.Event()
 
     def stop(_number: int) -> None:
         heard.set()
-        event.set()
+        with lock:
+            done.set()
 
     with asked_to_stop(stop, stop):
-        with event._cond:
+        with lock:
             signal.raise_signal(signal.SIGTERM)
             assert heard.wait(30)
-            assert not event.is_set()
-        assert event.wait(30)
+            assert not done.is_set()
+        assert done.wait(30)
 
 
 def test_outside_the_main_thread_nothing_is_installed() -> None:

@@ -211,6 +211,19 @@ def test_a_queue_where_somebody_works_is_not_stuck_until_it_starves() -> None:
     assert list(found()) == ["overdue"]
 
 
+def test_a_worker_between_two_turns_is_seen_by_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        listen.start()
+    DispatchHint.objects.update(due_at=ago(120))
+
+    def take_one(_seconds: float) -> None:
+        """A turn that is over before the next look."""
+        DispatchHint.objects.filter(pk=DispatchHint.objects.order_by("due_at")[0].pk).update(due_at=ago(-60))
+
+    monkeypatch.setattr("django_durable.operators.doctor.queued.time.sleep", take_one)
+    assert found() == {}
+
+
 def test_the_work_of_one_queue_excuses_no_other() -> None:
     busy = listen.using(queue="busy").start()
     listen.using(queue="dead").start()

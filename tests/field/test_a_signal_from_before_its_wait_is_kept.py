@@ -13,7 +13,7 @@ from django_durable import Context, Execution, Retry, current_step, step, workfl
 from django_durable.runtime.turn import run_turn
 from tests.driving import claim, drain, lapse_leases, lease_of, make_due
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @step

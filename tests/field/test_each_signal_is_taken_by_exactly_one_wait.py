@@ -30,7 +30,11 @@ def test_a_kill_after_each_signal_was_taken_neither_loses_nor_repeats_one(projec
     bench.worker()
     done = bench.wait_for_status(execution, "completed")
     assert done.output == [1, 2, 3, "timeout"]
-    assert list(Message.objects.order_by("id").values_list("payload", "consumed_by")) == [("1", 0), ("2", 2), ("3", 3)]
+    assert list(Message.objects.order_by("id").values_list("payload", "consumed_by")) == [
+        ("1", 0),
+        ("2", 2),
+        ("3", 3),
+    ]
 
 
 @step

@@ -134,7 +134,9 @@ if connection.vendor == "sqlite":
             cursor.execute(f"UPDATE django_durable_execution SET {column} = {sql} WHERE id = %s", [execution.pk.hex])
 
     @pytest.mark.django_db
-    @pytest.mark.parametrize("sql", ["CAST(X'7B22FF' AS TEXT)", "CAST(X'7B226E756D626572223A22FF227D' AS TEXT)", "X'00'"])
+    @pytest.mark.parametrize(
+        "sql", ["CAST(X'7B22FF' AS TEXT)", "CAST(X'7B226E756D626572223A22FF227D' AS TEXT)", "X'00'"]
+    )
     def test_bytes_that_are_no_text_strand_no_other(sql: str) -> None:
         executions = [doubled.start(number) for number in range(BATCH)]
         store("encoded_input", sql, executions[THIRD])

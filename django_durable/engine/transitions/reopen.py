@@ -15,9 +15,10 @@ from django_durable.clock import sql_now
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.start import chain_mark
 from django_durable.engine.transitions.verbs import Attribution, note, reopen_row
 from django_durable.errors import InvalidTransition
-from django_durable.models import Checkpoint, DeadLetter
+from django_durable.models import Checkpoint, DeadLetter, Execution
 from django_durable.sql import assignments, build, execute, field_of, value
 
 
@@ -53,7 +54,11 @@ def _check(using: str, row: Mapping[str, Any]) -> None:
             actor=actor,
         )
     if row["key"] is not None and row["current_key"] is None:
-        raise InvalidTransition(f"execution {row['id']} is superseded: a newer run holds the key {row['key']!r}")
+        mark = chain_mark(row["tenant"], row["workflow"], row["key"])
+        newer = Execution.objects.using(using).filter(current_key=mark).values_list("pk", flat=True).first()
+        raise InvalidTransition(
+            f"execution {row['id']} is superseded by {newer}, which holds the key {row['key']!r} now"
+        )
 
 
 def _take_letter(using: str, row: Mapping[str, Any], by: Attribution) -> int | None:

@@ -66,10 +66,12 @@ class Order:
     @property
     def current_key(self) -> str | None:
         """The chain's unique mark; ``None`` without a key."""
-        if self.key is None:
-            return None
-        text = "\x00".join((self.tenant, self.workflow, self.key))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return None if self.key is None else chain_mark(self.tenant, self.workflow, self.key)
+
+
+def chain_mark(tenant: str, workflow: str, key: str) -> str:
+    """What stands in ``current_key`` of the newest run of a key."""
+    return hashlib.sha256("\x00".join((tenant, workflow, key)).encode()).hexdigest()
 
 
 def start(using: str, order: Order) -> Execution[Any]:

@@ -78,6 +78,10 @@ class Command(BaseCommand):
             )
             verb.add_arguments(one)
 
+    def check(self, *args: Any, **kwargs: Any) -> None:
+        """Checks that send no query: where a database is away, the verb says so and ends with its code."""
+        super().check(*args, **{"databases": [], **kwargs})
+
     def run_from_argv(self, argv: list[str]) -> None:
         """Run from a shell; the exit code is the verb's also with ``--traceback``."""
         try:

@@ -6,8 +6,10 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from django_durable import Context, Retry, SignalTimeout, step, workflow
+from tests.field.rig.values import VALUES, seen
 
 
 def folder() -> Path:
@@ -124,3 +126,37 @@ def last_statement(ctx: Context, name: str, ending: str) -> str:
     if ending == "publishes":
         ctx.set_tags(late=True)
     return "too late"
+
+
+@step
+def give(name: str) -> Any:
+    """A value that only the process which ran the body could hand on as it is."""
+    return VALUES[name]
+
+
+@workflow("field.all_values")
+def all_values(ctx: Context) -> None:
+    """Tell how each value looks right after its step, and do so again at every replay."""
+    for name in VALUES:
+        write(f"see {name}: {seen(ctx.step(give, name))}")
+    ctx.step(stand, "values")
+
+
+@workflow("field.deployed")
+def deployed(ctx: Context, seconds: float) -> None:
+    """Code that differs from one deployment to the next."""
+    changed = os.environ.get("VARIANT") == "renamed"
+    ctx.step(note, "a")
+    ctx.step(renamed if changed else original, "b")
+    ctx.sleep(seconds)
+    ctx.step(note, "c")
+
+
+@step(name="original-b")
+def original(text: str) -> None:
+    write(f"begin {text}")
+
+
+@step(name="changed-b")
+def renamed(text: str) -> None:
+    write(f"begin {text}")

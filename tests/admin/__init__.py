@@ -1,0 +1,1 @@
+"""The operators' pages, seen through Django's test client."""
