@@ -117,8 +117,10 @@ def _tick() -> None:
 
 
 def _queue_of(task: Task) -> str:
-    came_by = task.request.delivery_info or {}
-    return str(came_by.get("routing_key") or _settings().default_queue)
+    """The queue that this message came from."""
+    key = (task.request.delivery_info or {}).get("routing_key")
+    known = (queue.name for queue in task.app.amqp.queues.values() if queue.routing_key == key)
+    return next(known, _settings().default_queue)
 
 
 # -- beat ----------------------------------------------------------------------------------------------------

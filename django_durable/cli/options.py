@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import math
 import os
 from argparse import ArgumentParser
 from collections.abc import Mapping
@@ -76,7 +77,7 @@ class Options:
         if not isinstance(value, str):
             return value
         try:
-            return json.loads(value)
+            return json.loads(value, parse_float=finite_float, parse_constant=finite_float)
         except ValueError as error:
             raise usage(f"{dashed(name)} must be JSON: {error}") from None
         except RecursionError:
@@ -116,6 +117,14 @@ class Options:
         if not name.strip():
             raise usage("--actor must name who acts; leave it out for the user of the operating system")
         return name
+
+
+def finite_float(text: str) -> float:
+    """A number as it stands; refused where a float would be infinite instead, or no JSON number at all."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} has no finite float; quote it, or write it as the workflow's annotation takes it")
+    return number
 
 
 def parse_moment(name: str, text: str) -> datetime | float:

@@ -49,7 +49,7 @@ class Broker:
                 after_in_parent=lambda: self._line.go_on(),
                 after_in_child=self._begin_anew,
             )
-        atexit.register(self.flush, EXIT_SECONDS)
+        atexit.register(lambda: self.flush(EXIT_SECONDS))
 
     def put(self, hint_id: UUID | None, queue: str) -> bool:
         """Send a hint's id (``None``: a tick) to a queue soon; ``False`` where too many wait already."""

@@ -15,7 +15,7 @@ def attribution(actor: Any, reason: str, *, required: bool) -> Attribution:
         raise ValueError("actor must not be empty: pass the user, or a text that names who acts")
     if not isinstance(reason, str):
         raise TypeError(f"reason must be a str, not {type(reason).__name__}")
-    return Attribution(name[:NAME_LENGTH].replace("\x00", ""), reason.replace("\x00", ""))
+    return Attribution(_storable(name)[:NAME_LENGTH], _storable(reason))
 
 
 def _name_of(actor: Any) -> str:
@@ -23,3 +23,8 @@ def _name_of(actor: Any) -> str:
         return actor
     get_username = getattr(actor, "get_username", None)
     return str(get_username()) if callable(get_username) else str(actor)
+
+
+def _storable(text: str) -> str:
+    """Without what no database stores: a byte of a shell's argument that is no UTF-8 must not fail the verb."""
+    return text.replace("\x00", "").encode("utf-8", "backslashreplace").decode("utf-8")

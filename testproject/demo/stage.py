@@ -81,7 +81,7 @@ def _database(url: str) -> Iterator[str]:
         from testproject.services.postgres import PostgresServer
     except ImportError as error:
         raise StageError("PostgreSQL needs psycopg, which is not here: `pip install 'psycopg[binary]'`.") from error
-    server, name = PostgresServer(url), f"demo_{secrets.token_hex(4)}"
+    server, name = PostgresServer(url), f"demo_{os.getpid()}_{secrets.token_hex(4)}"
     try:
         made = server.create_database(name)
     except psycopg.Error as error:

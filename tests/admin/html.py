@@ -7,9 +7,11 @@ from typing import Any
 
 __all__ = ["Page", "parse"]
 
+CELLS = ("td", "th")
+
 
 class Page(HTMLParser):
-    """``elements`` are tags with their attributes, in order; ``text`` is everything else."""
+    """``elements`` are tags with their attributes, in order; ``cells`` the texts in tables; ``text`` all of it."""
 
     def __init__(self, source: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -17,18 +19,24 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.pieces: list[str] = []
         self.cells: list[str] = []
-        self._depth = 0
+        self._in_cell = False
         self.feed(source)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, {name: value or "" for name, value in attrs}))
-        if tag in ("td", "th"):
+        if tag in CELLS:
             self.cells.append("")
+            self._in_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in CELLS and self._in_cell:
+            self.cells[-1] = " ".join(self.cells[-1].split())
+            self._in_cell = False
 
     def handle_data(self, data: str) -> None:
         self.pieces.append(data)
-        if self.cells:
+        if self._in_cell:
             self.cells[-1] += data
 
     @property

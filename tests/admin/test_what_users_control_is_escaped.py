@@ -31,7 +31,7 @@ from tests.admin.visitors import DEAD_LETTERS, EXECUTIONS, LISTS, page_of, sign_
 
 pytestmark = pytest.mark.django_db
 
-HOSTILE = '<script>alert(1)</script>"\'><img src=x onerror=alert(1)></pre></td></script>{{7*7}}javascript:x&lt;'
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)></pre></td></script>{{7*7}}javascript:x&lt;"
 # As long, sorted to the same place, and nothing in it that a parser could mistake.
 HARMLESS = re.sub(r"[^a-z0-9]", "0", HOSTILE)
 ROWS = (Execution, Checkpoint, Message, DeadLetter, OperatorNote, OperatorAction, DispatchHint)
@@ -94,8 +94,9 @@ def pages_of(client: Client, execution: Execution[Any], text: str) -> Iterator[t
         yield verb, parse(client.get(verb_of(execution, verb)))
     ticked = {"action": "cancel_selected", ACTION_CHECKBOX_NAME: [str(execution.pk)]}
     yield "action", parse(client.post(EXECUTIONS, ticked))
-    yield "action with a reason too long", parse(
-        client.post(EXECUTIONS, {**ticked, "confirmed": "yes", "reason": text * 100})
+    yield (
+        "action with a reason too long",
+        parse(client.post(EXECUTIONS, {**ticked, "confirmed": "yes", "reason": text * 100})),
     )
     yield "search", parse(client.get(EXECUTIONS, {"q": text}))
     yield "filters", parse(client.get(EXECUTIONS, {"workflow": text, "queue": text, "status__exact": text}))

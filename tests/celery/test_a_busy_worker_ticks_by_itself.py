@@ -8,7 +8,7 @@ import pytest
 
 from django_durable import tasks
 from django_durable.models import DispatchHint, SweepClaim
-from django_durable.runtime.messages_due import MessagesDue
+from django_durable.runtime.messages_due import MessagesDue, Put
 from django_durable.runtime.tick import TICK, claim_pass_of
 from tests.celery.workflows import quick
 
@@ -22,7 +22,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
     return []
 
 
-def put(sent: list[UUID]) -> tasks.Put:
+def put(sent: list[UUID]) -> Put:
     def append(hint_id: UUID, queue: str) -> bool:
         sent.append(hint_id)
         return True

@@ -68,7 +68,7 @@ def test_a_tick_whose_sweeps_fail_sends_its_messages_all_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     due, sent = MessagesDue(), []
-    monkeypatch.setattr(tasks.sweeping, "tick", failing(RuntimeError(MARKER)))
+    monkeypatch.setattr("django_durable.runtime.tick.tick", failing(RuntimeError(MARKER)))
     monkeypatch.setattr(due, "send", lambda using, put: sent.append(using))
     tasks.tick(due, lambda hint_id, queue: True)
     assert sent == ["default"]

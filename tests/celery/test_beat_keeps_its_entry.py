@@ -19,9 +19,10 @@ OWN = {"task": "own.task", "schedule": 3600.0}
 def app(monkeypatch: pytest.MonkeyPatch) -> Iterator[Celery]:
     """An application that is set up, in a process that has none otherwise."""
     monkeypatch.setattr(face, "_app", None)
-    with Celery("own", set_as_current=False) as app:
-        face.setup(app)
-        yield app
+    app = Celery("own", set_as_current=False)
+    face.setup(app)
+    yield app
+    app.close()
 
 
 def entries(app: Celery) -> set[str]:
@@ -42,7 +43,7 @@ def test_a_schedule_in_the_settings_keeps_the_entry(fleet: Fleet) -> None:
 
 def test_the_entry_is_there_by_itself_and_expires_before_the_next(app: Celery) -> None:
     face.setup(app)
-    assert face.installed_app() is app
+    assert face.installed_app() == app
     [entry] = app.conf.beat_schedule.values()
     assert entry["task"] == "django_durable.tick"
     assert entry["schedule"] == 1.0

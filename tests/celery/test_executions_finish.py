@@ -19,6 +19,6 @@ def test_steps_timers_signals_and_failures_end_with_a_plain_worker_and_a_beat(fl
     asked.signal("answer", "yes")
     assert fleet.outputs(ran) == [f"q{number}-b" for number in range(5)]
     assert fleet.outputs([slept, asked]) == ["n-b", "s-yes"]
-    assert fleet.wait_for_status(failed, "failed").error["type"].endswith("ValueError")
+    assert "ValueError" in str(fleet.wait_for_status(failed, "failed").error)
     fleet.wait_until_idle()
     assert len(fleet.effects()) == len(set(fleet.effects())) == 14

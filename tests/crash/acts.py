@@ -24,7 +24,7 @@ from django_durable.models import DispatchHint, Execution, Message, OperatorNote
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.turn import run_turn
 from testproject.shop.models import Order
-from tests.crash.life import USING, Violation
+from tests.crash.life import USING, Life, Violation
 from tests.crash.stage import stage
 
 if TYPE_CHECKING:
@@ -261,14 +261,24 @@ def drain(stop: Any = None) -> int:
         if not touched:
             return turns
         for claimed in claims:
-            run_turn(claimed, lease_of(claimed), stop)
+            run_turn(claimed, UntoldLease(claimed), stop)
             turns += 1
     raise Violation("the work does not end")
 
 
-def lease_of(claimed: Claimed) -> Lease:
-    """A lease that nobody renews and that nobody tells of its loss: the least that a turn may rely on."""
-    return Lease(claimed.hint_id, claimed.token, time.monotonic() + claimed.lease_seconds)
+class UntoldLease(Lease):
+    """A lease that nobody renews and of whose loss nobody tells: the least that a turn may rely on."""
+
+    __slots__ = ("_life",)
+
+    def __init__(self, claimed: Claimed) -> None:
+        super().__init__(claimed.hint_id, claimed.token, time.monotonic() + claimed.lease_seconds)
+        self._life = Life.current()
+
+    @property
+    def held(self) -> bool:
+        """Until its own clock ends it."""
+        return super().held and not (self._life is not None and self._life.outlived)
 
 
 def work() -> Act:

@@ -15,7 +15,7 @@ from typing import NoReturn
 import psycopg
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-__all__ = ["RESTARTS", "Boundary", "Fault", "Killed", "Mode", "lose_connection", "sever"]
+__all__ = ["RESTARTS", "STANDING_STILL", "Boundary", "Fault", "Killed", "Mode", "lose_connection", "sever"]
 
 
 class Mode(Enum):
@@ -27,9 +27,12 @@ class Mode(Enum):
     ERROR_AFTER = "carried out, but the client got an error"
     ERROR_TWICE = "carried out with an error, and so is the one after the next"
     FROZEN = "frozen before, overtaken, thawed"
+    FROZEN_FOR_LONG = "frozen before until its own clock ended its lease, overtaken, thawed"
+    HALF_OVERTAKEN = "frozen before, taken over, thawed when the new owner had read the journal"
 
 
-RESTARTS = (Mode.KILLED_BEFORE, Mode.KILLED_AFTER, Mode.FROZEN)
+STANDING_STILL = (Mode.FROZEN, Mode.FROZEN_FOR_LONG, Mode.HALF_OVERTAKEN)
+RESTARTS = (Mode.KILLED_BEFORE, Mode.KILLED_AFTER, *STANDING_STILL)
 """After these another process takes the work over, so that what was not recorded is done again."""
 
 
@@ -58,7 +61,9 @@ class Boundary:
         """
         if mode in (Mode.KILLED_AFTER, Mode.ERROR_AFTER, Mode.ERROR_TWICE):
             return self.commits
-        return self.passable if mode is Mode.FROZEN else True
+        if mode is Mode.FROZEN:
+            return self.passable
+        return self.passable and self.role == "worker" if mode in STANDING_STILL else True
 
     def __str__(self) -> str:
         return f"boundary {self.number} ({self.role}: {self.what})"

@@ -13,7 +13,7 @@ from typing import Any
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from tests.crash.faults import Fault, Killed, Mode, lose_connection, sever
+from tests.crash.faults import STANDING_STILL, Fault, Killed, Mode, lose_connection, sever
 
 __all__ = ["Life", "Violation"]
 
@@ -44,6 +44,7 @@ class Life:
         self.dead = False
         self.struck = False
         self.frozen = False
+        self.outlived = False
         self.thawed = False
         self.value: Any = None
         self.error: BaseException | None = None
@@ -172,7 +173,7 @@ class Life:
             self._die(connection)
         if mode is Mode.ERROR_BEFORE:
             lose_connection(connection)
-        if mode is Mode.FROZEN:
+        if mode in STANDING_STILL:
             self._stand_still()
         result = send()
         if mode is Mode.KILLED_AFTER:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -18,58 +20,56 @@ from tests.crash.acts import Act
 from tests.crash.faults import Fault, Mode
 from tests.crash.ledger import Ledger
 from tests.crash.life import LONGEST, USING, Life, Violation
+from tests.crash.racer import Racer
 
-__all__ = ["Observer", "Run"]
+__all__ = ["Gate", "Observer", "Run"]
 
 T = TypeVar("T")
 TRIES = 4
 
 
 class Observer:
-    """A thread with an untouched connection: it looks at committed state, and it is the worker that recovers."""
+    """Two untouched connections: one looks at committed state, the other is the worker that recovers."""
 
     def __init__(self) -> None:
-        self._looking, self._working = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._worker_pid = self._working.submit(_backend_pid).result()
+        self._looking, self._working = Racer(), Racer()
 
     def see(self, look: Callable[[], T]) -> T:
         """What a look at the committed state shows."""
-        return self._looking.submit(look).result(LONGEST)
+        return self._looking.run(look)
 
-    def recover(self) -> Future[int]:
-        """Let every lease lapse, then work until nothing is due."""
-        return self._working.submit(_lapse_and_drain)
+    def recover(self, gate: Gate | None = None) -> Future[int]:
+        """Let every lease lapse, then work until nothing is due; at a gate, stand still once in between."""
+        return self._working.begin(_lapse_and_drain, gate)
 
     def must_wait(self) -> bool:
         """Whether the recovering worker waits for somebody's lock."""
-        return self._worker_pid is not None and self.see(lambda: _waits_for_lock(self._worker_pid))
+        return self.see(lambda: connections[USING].vendor == "postgresql" and self._working.waits())
 
     def close(self) -> None:
         """End both threads and their connections."""
-        for pool in (self._looking, self._working):
-            pool.submit(connections.close_all).result()
-            pool.shutdown()
+        self._looking.close()
+        self._working.close()
 
 
-def _backend_pid() -> int | None:
-    connection = connections[USING]
-    if connection.vendor != "postgresql":
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return int(cursor.fetchone()[0])
+class Gate:
+    """Where the recovering worker stands still: when it has read its first journal and not yet done anything."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        if not self.reached.is_set() and " FROM django_durable_checkpoint WHERE " in sql and "ORDER BY" in sql:
+            self.reached.set()
+            self.opened.wait(LONGEST)
+        return result
 
 
-def _waits_for_lock(pid: int | None) -> bool:
-    with connections[USING].cursor() as cursor:
-        cursor.execute("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s", [pid])
-        row = cursor.fetchone()
-        return bool(row and row[0])
-
-
-def _lapse_and_drain() -> int:
+def _lapse_and_drain(gate: Gate | None) -> int:
     DispatchHint.objects.filter(token__isnull=False).update(due_at="2000-01-01T00:00:00Z")
-    return acts.drain()
+    with connections[USING].execute_wrapper(gate) if gate is not None else nullcontext():
+        return acts.drain()
 
 
 class Run:
@@ -182,18 +182,22 @@ class Run:
 
     def _overtake(self, life: Life) -> None:
         """While a process stands still its leases lapse and another worker does what is due, as far as it can."""
-        token = self.observer.see(self._token)
-        recovery = self.observer.recover()
-        while not recovery.done() and not self.observer.must_wait():
-            wait([recovery], timeout=0.005)
-        overtaken = recovery.done() and self.observer.see(self._token) != token
+        token, mode = self.observer.see(self._token), self.fault.mode
+        gate = Gate() if mode is Mode.HALF_OVERTAKEN else None
+        recovery = self.observer.recover(gate)
+        while not (recovery.done() or (gate is not None and gate.reached.is_set()) or self.observer.must_wait()):
+            wait([recovery], timeout=0.003)
+        overtaken = self.observer.see(self._token) != token
         calls = len(Ledger().calls())
+        life.outlived = mode is Mode.FROZEN_FOR_LONG
         life.thaw()
+        if gate is not None:
+            gate.opened.set()
         recovery.result(LONGEST)
         if overtaken and life.role == "worker":
-            # Its lease lapsed by decree and not by its own clock, so it may run into one refusal; not further.
+            # A lease that lapsed by decree, not by its own clock, lets it run into one refusal; not further.
             begun = [call for call in Ledger().calls()[calls:] if call.process.endswith(str(id(life)))]
-            if len(begun) > 1:
+            if len(begun) > (0 if life.outlived else 1):
                 raise Violation(f"a thawed worker began more bodies: {begun}")
 
     def _token(self) -> Any:

@@ -8,13 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 from tests.crash.acts import Act
-from tests.crash.faults import Mode
+from tests.crash.faults import STANDING_STILL, Mode
 from tests.crash.run import Run
 
 __all__ = ["Scenario"]
 
-ALL = tuple(Mode)
-NOT_FROZEN = tuple(mode for mode in Mode if mode is not Mode.FROZEN)
+ALL = tuple(mode for mode in Mode if mode is not Mode.FROZEN_FOR_LONG)
+NOT_FROZEN = tuple(mode for mode in ALL if mode not in STANDING_STILL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

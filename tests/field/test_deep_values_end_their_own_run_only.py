@@ -19,7 +19,7 @@ from tests.driving import drain
 
 pytestmark = pytest.mark.django_db
 
-DEPTHS = [500, 5_000, 100_000]
+DEPTHS = [500, 100_000]
 
 
 def nested(depth: int) -> Any:
@@ -95,9 +95,8 @@ def healthy() -> None:
     drain()
     assert Execution.objects.locate(execution.pk).output == 1
     for row in Execution.objects.all():
-        for verb in ("show", "history"):
-            for options in ([], ["--payloads"], ["--payloads", "--json"]):
-                assert durable(verb, row.pk, *options).code == 0
+        assert durable("show", row.pk, "--payloads").code == 0
+        assert durable("history", row.pk, "--json").code == 0
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

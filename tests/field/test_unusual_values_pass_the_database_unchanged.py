@@ -12,14 +12,12 @@ import re
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from django_durable import Context, Execution, current_step, step, workflow
 from tests.calling import durable
 from tests.driving import drain, make_due
 from tests.services.project import Project
-
-pytestmark = pytest.mark.django_db
+from tests.unit.exactness import identical
 
 VALUES: dict[str, Any] = {
     "NUL": "a\x00b",
@@ -50,7 +48,7 @@ def echo(value: Any) -> Any:
 
 @step
 def complains(value: Any) -> None:
-    current_step().log(f"about {value}", value=value)
+    current_step().log("about it", value=value)
     raise ValueError(value)
 
 
@@ -69,11 +67,7 @@ def fails(ctx: Context, value: Any) -> None:
     ctx.step(complains, value)
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equal in value, type and sign."""
-    return repr(one) == repr(other)
-
-
+@pytest.mark.django_db
 @pytest.mark.parametrize("name", VALUES)
 def test_a_value_comes_back_as_it_went_in(name: str) -> None:
     value = VALUES[name]
@@ -87,9 +81,10 @@ def test_a_value_comes_back_as_it_went_in(name: str) -> None:
     assert done.status == "completed"
     assert done.output is not None
     for found in (*done.output.values(), done.input["value"], done.value("published"), done.history()[1]["output"]):
-        assert same(found, value)
+        assert identical(found, value)
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("name", VALUES)
 def test_an_error_with_it_is_an_ordinary_failure(name: str) -> None:
     execution = fails.start(VALUES[name])
@@ -101,6 +96,7 @@ def test_an_error_with_it_is_an_ordinary_failure(name: str) -> None:
     assert failed.checkpoints.get().log
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("name", VALUES)
 def test_the_command_line_shows_it(name: str) -> None:
     execution = through.start(VALUES[name])
@@ -116,10 +112,11 @@ def test_the_command_line_shows_it(name: str) -> None:
 DIGITS = '{"id": 1970670598291982290, "n": 10000000000000000000000000000000000000000, "f": 1e16}'
 
 
+@pytest.mark.django_db
 def test_digits_that_are_typed_are_the_digits_that_are_stored_and_shown() -> None:
     started = durable("start", through.name, "--input", f'{{"value": {DIGITS}}}')
     execution = Execution.objects.locate(started.out.strip())
-    assert same(execution.input["value"], {"id": 1970670598291982290, "n": 10**40, "f": 1e16})
+    assert identical(execution.input["value"], {"id": 1970670598291982290, "n": 10**40, "f": 1e16})
     shown = durable("show", execution.pk, "--json", "--payloads").out
     assert re.search(r'"id": 1970670598291982290,\s*"n": 10{40},\s*"f": 1e\+16', shown)
     text = durable("show", execution.pk, "--payloads").out
@@ -127,6 +124,7 @@ def test_digits_that_are_typed_are_the_digits_that_are_stored_and_shown() -> Non
     assert str(10**40) in text
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
 def test_a_number_that_has_no_float_is_refused_and_not_made_infinite(number: str) -> None:
     called = durable("start", through.name, "--input", f'{{"value": {number}}}')
@@ -135,6 +133,7 @@ def test_a_number_that_has_no_float_is_refused_and_not_made_infinite(number: str
     assert not Execution.objects.exists()
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("text", ["a\x00b", "\ud83d", "\x00"])
 def test_in_names_they_are_refused_where_they_are_given(text: str) -> None:
     execution = through.start("x")
@@ -160,6 +159,7 @@ def test_in_names_they_are_refused_where_they_are_given(text: str) -> None:
     assert Execution.objects.count() == 1
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("text", ["a\x00b", "a\ud83db"])
 def test_who_and_why_are_kept_without_them(text: str) -> None:
     """An operator's words come from a form; what cannot be stored must not keep the verb from working."""
@@ -175,17 +175,11 @@ def test_who_and_why_are_kept_without_them(text: str) -> None:
 def test_a_terminal_gets_what_it_can_show(project: Project) -> None:
     execution = through.start(VALUES["together"] | {"bell": "\x07\x1b[31m"})
     drain()
-    for encoding in ("utf-8", "ascii"):
-        for options in (["--payloads"], ["--payloads", "--json"]):
-            shown = project.run_manage("durable", "show", str(execution.pk), *options, PYTHONIOENCODING=encoding)
-            assert "1970670598291982290" in shown.stdout
-            assert str(10**40) in shown.stdout
-            assert not {"\x00", "\x07", "\x1b"} & set(shown.stdout)
-            assert shown.stderr == ""
-            if "--json" in options:
-                value = json.loads(shown.stdout)["input"]["value"]
-                assert (value["id"], value["n"], value["f"]) == (1970670598291982290, 10**40, 1e16)
-
-
-test_a_terminal_gets_what_it_can_show.pytestmark = []  # type: ignore[attr-defined]
-assert connection
+    for encoding, options in (("ascii", ["--payloads"]), ("utf-8", ["--payloads", "--json"])):
+        shown = project.run_manage("durable", "show", str(execution.pk), *options, PYTHONIOENCODING=encoding)
+        assert "1970670598291982290" in shown.stdout
+        assert str(10**40) in shown.stdout
+        assert not {"\x00", "\x07", "\x1b"} & set(shown.stdout)
+        assert shown.stderr == ""
+    value = json.loads(shown.stdout)["input"]["value"]
+    assert (value["id"], value["n"], value["f"]) == (1970670598291982290, 10**40, 1e16)

@@ -52,11 +52,11 @@ def start_demo(project: Project, temp_folder: Path, *arguments: str, **variables
     return project.spawn(argv, name="demo", **variables)
 
 
-def demo_databases() -> list[str]:
+def databases_of(demo: Process) -> list[str]:
     if connection.vendor != "postgresql":
         return []
     with connection.cursor() as cursor:
-        cursor.execute("SELECT datname FROM pg_database WHERE datname LIKE 'demo%'")
+        cursor.execute("SELECT datname FROM pg_database WHERE datname LIKE %s", [f"demo_{demo.pid}_%"])
         return [name for (name,) in cursor.fetchall()]
 
 
@@ -68,8 +68,10 @@ def numbers(finished: Finished) -> dict[str, int]:
 
 
 def test_every_order_is_charged_once_though_workers_die_in_mid_step(project: Project, temp_folder: Path) -> None:
-    before = demo_databases()
-    finished = start_demo(project, temp_folder, "--orders", "8").finish(within=180)
+    demo = start_demo(project, temp_folder, "--orders", "8")
+    demo.wait_for_output("killed")
+    assert len(databases_of(demo)) == (connection.vendor == "postgresql")
+    finished = demo.finish(within=180)
     seen = numbers(finished)
     assert (seen["orders"], seen["steps"]) == (8, 48)
     assert seen["kills"] >= 5
@@ -78,7 +80,7 @@ def test_every_order_is_charged_once_though_workers_die_in_mid_step(project: Pro
     assert len(re.findall(r"in the middle of \w+ of order \d+: worker \d+ killed", finished.stdout)) >= seen["kills"]
     assert len(re.findall(r"^ +\d+  completed .* 1 x \d+\.\d\d$", finished.stdout, re.M)) == 8
     assert list(temp_folder.iterdir()) == []
-    assert demo_databases() == before
+    assert databases_of(demo) == []
 
 
 def test_it_fails_and_says_which_order_was_charged_twice(project: Project, temp_folder: Path) -> None:
@@ -100,7 +102,7 @@ def test_a_stopped_demo_stops_its_workers(project: Project, temp_folder: Path) -
     with pytest.raises(ProcessLookupError):
         os.killpg(demo.pid, 0)
     assert list(temp_folder.iterdir()) == []
-    assert demo_databases() == []
+    assert databases_of(demo) == []
 
 
 def test_it_does_the_same_on_celery(

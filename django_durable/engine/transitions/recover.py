@@ -120,6 +120,8 @@ def _take_over(
         _bury(using, {**row, "recoveries": recoveries}, takeovers, now)
         return None
     changes = {
+        # Never pending under a token, unless somebody wrote past the engine: its appends would all be refused.
+        "status": Sql("CASE WHEN e.status = 'pending' THEN 'running' ELSE e.status END"),
         "lease_token": odd.token,
         "worker": terms.worker,
         "claimed_at": sql_now(connections[using]),

@@ -123,6 +123,7 @@ def last_statement(ctx: Context, name: str, ending: str) -> str:
         ctx.wait_for_signal("never")
     if ending == "steps":
         ctx.step(note, f"{name}-after")
+        ctx.step(note, f"{name}-further")
     if ending == "publishes":
         ctx.set_tags(late=True)
     return "too late"
