@@ -185,17 +185,18 @@ def _found(plane: str, name: str, rows: Any, choose: Choice) -> list[tuple[UUID,
     cursor = _cursor(plane, name)
     owner = "pk" if rows.model in (Execution, ExecutionRoute) else "execution_id"
     chosen: list[tuple[UUID, UUID]] = []
-    for _page in range(STRETCH // PAGE):
+    size = min(PAGE, STRETCH)
+    for _page in range(STRETCH // size):
         after = _cursors.get(cursor)
         page = rows.filter(pk__gt=after) if after is not None else rows
-        owners = dict(page.order_by("pk").values_list("pk", owner)[:PAGE])
+        owners = dict(page.order_by("pk").values_list("pk", owner)[:size])
         fit = choose(owners)[: BATCH - len(chosen)] if owners else []
         chosen += [(key, owners[key]) for key in fit]
         if len(chosen) == BATCH:
             _cursors[cursor] = fit[-1]
             return chosen
-        _cursors[cursor] = max(owners) if len(owners) == PAGE else None
-        if len(owners) < PAGE:
+        _cursors[cursor] = max(owners) if len(owners) == size else None
+        if len(owners) < size:
             break
     return chosen
 
