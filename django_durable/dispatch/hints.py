@@ -18,6 +18,7 @@ from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.ids import random_id
 from django_durable.models.hint import DispatchHint
+from django_durable.models.outbox import Outbox
 from django_durable.sql import Sql, assignments, build, fetch, field_of, insert_row, is_postgres, join, value
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Intent:
     workflow: str
     version: str
     revision: int
-    epoch: int
+    epoch: int | Sql
     queue: str
     priority: int
     due_at: datetime | Sql | None = None
@@ -59,6 +60,31 @@ def insert_hint(connection: BaseDatabaseWrapper, intent: Intent, hint_id: UUID |
         "definition": definition_hash(intent.workflow, intent.version),
         "avoid": intent.avoid,
         "due_at": intent.due_at or sql_now(connection),
+        "owner": "",
+        "revoked": False,
+        "failures": 0,
+        "category": "",
+    }
+    return insert_row(connection, DispatchHint, values, on_conflict="ON CONFLICT DO NOTHING")
+
+
+def insert_stored_hint(connection: BaseDatabaseWrapper, row: Outbox, plane: str, hint_id: UUID) -> Sql:
+    """Insert the hint of a plane's outbox row; one that exists already is left alone."""
+    values = {
+        "id": hint_id,
+        "kind": row.kind,
+        "state": row.state,
+        "execution_id": row.execution_id,
+        "position": row.position,
+        "item": row.item,
+        "plane": plane,
+        "revision": row.revision,
+        "epoch": row.epoch,
+        "queue": row.queue,
+        "priority": row.priority,
+        "definition": row.definition,
+        "avoid": row.avoid,
+        "due_at": row.due_at,
         "owner": "",
         "revoked": False,
         "failures": 0,

@@ -36,8 +36,16 @@ LOCKED = (
 )
 
 
-def lock_execution(using: str, execution_id: UUID, *, shared: bool = False) -> tuple[datetime, dict[str, Any]]:
+class ExecutionBusy(Exception):
+    """Somebody else holds the row's lock."""
+
+
+def lock_execution(
+    using: str, execution_id: UUID, *, shared: bool = False, wait: bool = True
+) -> tuple[datetime, dict[str, Any]]:
     """Lock the row, exclusively or against exclusive holders only; the database's clock and the row.
+
+    ``wait=False`` raises ``ExecutionBusy`` where another transaction holds it.
 
     SQLite has no row locks: an update that changes nothing takes the write lock, which everybody needs.
     Raises ``ExecutionNotFound``.
@@ -46,7 +54,7 @@ def lock_execution(using: str, execution_id: UUID, *, shared: bool = False) -> t
     wanted = value(connection, field_of(Execution, "id"), execution_id)
     now = sql_now(connection)
     if is_postgres(connection):
-        lock = "FOR SHARE" if shared else "FOR UPDATE"
+        lock = ("FOR SHARE" if shared else "FOR UPDATE") + ("" if wait else " SKIP LOCKED")
         statement = build(
             f"SELECT {{now}}, {columns(Execution, LOCKED)} FROM {TABLE} WHERE id = {{id}} {lock}",
             now=now,
@@ -60,6 +68,8 @@ def lock_execution(using: str, execution_id: UUID, *, shared: bool = False) -> t
         )
     rows = fetch(using, statement)
     if not rows:
+        if not wait and Execution._base_manager.using(using).filter(pk=execution_id).exists():
+            raise ExecutionBusy
         raise ExecutionNotFound(f"there is no execution {execution_id}")
     return read_time(rows[0][0]), convert(connection, Execution, LOCKED, rows[0][1:])
 

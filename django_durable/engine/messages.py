@@ -19,7 +19,7 @@ from django.db import connections, transaction
 
 from django_durable.clock import sql_now
 from django_durable.dispatch.hints import Intent
-from django_durable.dispatch.intents import Publication
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION
@@ -142,14 +142,14 @@ def _wake(using: str, row: dict[str, Any]) -> None:
         queue=row["queue"],
         priority=row["priority"],
     )
-    publication = Publication(using, intent)
+    work = SpineWork(using).publish(intent)
     guard = build(
         f"UPDATE {EXECUTION} SET status = 'pending', wake_at = NULL, awaiting = '', revision = revision + 1"
         f" WHERE id = {{id}} AND status IN ({listed(SOURCES['wake'])}) RETURNING id",
         id=value(connection, field_of(Execution, "id"), row["id"]),
     )
-    if run_guarded(using, guard, publication.consequences()):
-        publication.announce()
+    if run_guarded(using, guard, work.consequences()):
+        work.finish()
 
 
 def first_unread(

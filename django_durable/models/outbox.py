@@ -9,7 +9,7 @@ from django_durable.models.columns import NameField
 
 
 class Outbox(models.Model):
-    """One intent, written in the plane's transaction, published after commit, closed with its hint."""
+    """One intent, written in the plane's transaction, published after commit, deleted once its hint is there."""
 
     id = models.BigAutoField(primary_key=True)
     execution_id = models.UUIDField()
@@ -21,9 +21,10 @@ class Outbox(models.Model):
     queue = NameField()
     priority = models.SmallIntegerField()
     definition = models.CharField(max_length=16)
+    state = models.SmallIntegerField(default=0)
+    avoid = models.CharField(max_length=16, default="", blank=True)
     due_at = models.DateTimeField()
     created_at = models.DateTimeField()
-    published_at = models.DateTimeField(null=True)
 
     class Meta:
         verbose_name = _("outbox row")
@@ -34,7 +35,6 @@ class Outbox(models.Model):
                 fields=["execution_id", "revision", "position", "item"], name="durable_outbox_once"
             ),
         ]
-        indexes = [models.Index(fields=["published_at", "id"], name="durable_outbox_stranded")]
 
     def __str__(self) -> str:
         return f"{self.execution_id} r{self.revision}"

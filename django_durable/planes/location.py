@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
-from django_durable.errors import ExecutionNotFound
-from django_durable.models import Execution
+from django.db import InterfaceError, OperationalError, connections
+
+from django_durable.errors import ExecutionNotFound, PlaneUnavailable
+from django_durable.models import Execution, ExecutionRoute
+from django_durable.planes.breaker import guarded
+from django_durable.planes.registry import all_planes, planes_in_use
 from django_durable.planes.selection import spine_alias
 
 
@@ -16,7 +21,35 @@ def locate(id: uuid.UUID | str) -> Execution[Any]:
         wanted = id if isinstance(id, uuid.UUID) else uuid.UUID(str(id))
     except ValueError:
         raise ExecutionNotFound(f"{str(id)[:64]!r} is not an execution id (a UUID)") from None
-    found: Execution[Any] | None = Execution._base_manager.using(spine_alias()).filter(pk=wanted).first()
-    if found is None:
-        raise ExecutionNotFound(f"there is no execution {wanted}")
-    return found
+    away: list[str] = []
+    for alias in _candidates(wanted):
+        try:
+            with guarded(alias):
+                found: Execution[Any] | None = Execution._base_manager.using(alias).filter(pk=wanted).first()
+        except (OperationalError, InterfaceError):
+            away.append(alias)
+            continue
+        if found is not None:
+            return found
+    if away:
+        raise PlaneUnavailable(
+            f"execution {wanted} was not found, but {', '.join(sorted(away))} cannot be reached right now"
+        )
+    raise ExecutionNotFound(f"there is no execution {wanted}")
+
+
+def _candidates(wanted: uuid.UUID) -> Iterator[str]:
+    """The plane that the route names first, then every other: a route may be stale, or lost with the spine."""
+    spine = spine_alias()
+    if not planes_in_use():
+        yield spine
+        return
+    tried: list[str] = []
+    route = ExecutionRoute.objects.using(spine).filter(pk=wanted).values_list("plane", flat=True).first()
+    planes = all_planes()
+    if route in planes:
+        tried.append(planes[route].database)
+        yield tried[0]
+    for alias in [spine, *(plane.database for plane in planes.values())]:
+        if alias not in tried and alias in connections.settings:
+            yield alias

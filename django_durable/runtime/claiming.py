@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from uuid import UUID
 
 from django_durable.authoring.registry import code_digest, served_hashes
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.transitions.claim import Terms, claim_due
+from django_durable.engine.transitions.claim import Odd, Terms, claim_due
+from django_durable.engine.transitions.claim_planes import claim_on_planes
 from django_durable.engine.transitions.recover import resolve
 from django_durable.ids import process_identity
 from django_durable.models import DispatchHint
+from django_durable.planes.breaker import guarded
+from django_durable.planes.registry import planes_in_use
 
 logger = logging.getLogger("django_durable")
 
@@ -33,10 +37,19 @@ def terms_of(*, limit: int, queues: tuple[str, ...], blocked: bool = False, hint
 
 def claim_pass(using: str, terms: Terms) -> tuple[list[Claimed], int]:
     """The claims of one pass, and how many hints it touched (so that an idle pass can be told)."""
-    claims, odd = claim_due(using, terms)
-    for hint in odd:
+    claims: list[Claimed] = []
+    found: list[tuple[str, Odd]] = []
+    if planes_in_use():
+        # Tenants' work first, the spine's own within the same batch.
+        claims, found = claim_on_planes(using, terms)
+    rest = replace(terms, limit=terms.limit - len(claims) - len(found))
+    own, odd_own = claim_due(using, rest)
+    claims += own
+    odd = found + [(using, hint) for hint in odd_own]
+    for alias, hint in odd:
         try:
-            taken_over = resolve(using, terms, hint)
+            with guarded(alias):
+                taken_over = resolve(alias, terms, hint)
         except Exception:
             # Its lease lapses and it is tried again; the others of this pass go on.
             logger.exception("execution %s could not be resolved", hint.execution_id)

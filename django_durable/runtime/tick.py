@@ -6,11 +6,13 @@ import random
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 
 from django_durable.clock import sql_after, sql_now
 from django_durable.ids import process_identity
 from django_durable.models import SweepClaim
+from django_durable.planes.breaker import available, guarded
+from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.runtime import sweeps
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
@@ -19,33 +21,64 @@ TICK = "tick"
 
 # Seconds between two passes of a sweep, over all processes together, give or take a fifth.
 INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
+    "outbox": (1.0, sweeps.relay_outbox),
     "unknown": (2.0, sweeps.block_unknown),
     "letters": (3600.0, sweeps.write_missing_letters),
     "dangling": (120.0, sweeps.drop_dangling_hints),
+    "routes": (600.0, sweeps.drop_unused_routes),
     "rebuild": (180.0, sweeps.rebuild_hints),
 }
 
 
 def tick(*, rebuild: bool = False) -> dict[str, int]:
-    """Run the sweeps whose turn it is; what each changed. ``rebuild`` does that sweep at once, to its end."""
-    using = spine_alias()
-    claim_pass_of(using, TICK, 0.5)
+    """Run the sweeps whose turn it is on every plane; what each changed. ``rebuild`` runs that one to its end.
+
+    Each plane in an error boundary of its own: one that cannot be reached is left alone by its breaker.
+    """
+    spine = spine_alias()
+    claim_pass_of(spine, TICK, 0.5)
     done: dict[str, int] = {}
-    for name, (interval, sweep) in INTERVALS.items():
-        if name == "rebuild" and rebuild:
-            done[name] = sweeps.rebuild_everything(using)
-        elif claim_pass_of(using, name, interval * random.uniform(0.8, 1.2)):
-            done[name] = sweep(using)
+    for name, alias in places():
+        if not available(alias):
+            continue
+        try:
+            with guarded(alias):
+                _sweep_plane(spine, name, alias, done, rebuild=rebuild)
+        except (OperationalError, InterfaceError):
+            if alias == spine:
+                raise
     return done
 
 
-def claim_pass_of(using: str, name: str, interval: float) -> bool:
+def places() -> list[tuple[str, str]]:
+    """Every plane that is swept, by name and alias, in random order so that none is always the last."""
+    found = [("", spine_alias())]
+    found += [
+        (p.name, p.database) for p in all_planes().values() if p.claimable and p.database in connections.settings
+    ]
+    random.shuffle(found)
+    return found
+
+
+def _sweep_plane(spine: str, name: str, alias: str, done: dict[str, int], *, rebuild: bool) -> None:
+    for sweep, (interval, run) in INTERVALS.items():
+        if sweep == "rebuild" and rebuild:
+            done[sweep] = done.get(sweep, 0) + sweeps.rebuild_everything(alias)
+        elif claim_pass_of(spine, sweep, interval * random.uniform(0.8, 1.2), name):
+            done[sweep] = done.get(sweep, 0) + run(alias)
+
+
+def claim_pass_of(using: str, name: str, interval: float, plane: str = "") -> bool:
     """Whether this process has the next pass of a sweep: one conditional update, any number may try."""
     connection = connections[using]
     now = sql_now(connection)
     mine = {"due_at": sql_after(connection, interval), "ran_at": now, "worker": process_identity()}
     table = SweepClaim._meta.db_table
-    wanted = build("name = {name} AND plane = ''", name=value(connection, field_of(SweepClaim, "name"), name))
+    wanted = build(
+        "name = {name} AND plane = {plane}",
+        name=value(connection, field_of(SweepClaim, "name"), name),
+        plane=value(connection, field_of(SweepClaim, "plane"), plane),
+    )
     due = fetch(using, build(f"SELECT due_at <= {{now}} FROM {table} WHERE {{wanted}}", now=now, wanted=wanted))
     if due and not due[0][0]:
         return False
@@ -60,7 +93,7 @@ def claim_pass_of(using: str, name: str, interval: float) -> bool:
     first = insert_row(
         connection,
         SweepClaim,
-        {"name": name, "plane": "", **mine},
+        {"name": name, "plane": plane, **mine},
         on_conflict="ON CONFLICT DO NOTHING RETURNING id",
     )
     return bool(fetch(using, first._replace(text=first.text.replace("{guard}", "1 = 1"))))

@@ -300,7 +300,7 @@ def test_the_hint_of_an_ended_execution_is_found() -> None:
     assert found() == {"dangling-hint": [execution.pk]}
 
 
-def post(execution: Execution[Any], *, age: float = 0.0, published: bool = False) -> None:
+def post(execution: Execution[Any], *, age: float = 0.0) -> None:
     Outbox.objects.create(
         execution_id=execution.pk,
         revision=execution.revision,
@@ -310,13 +310,11 @@ def post(execution: Execution[Any], *, age: float = 0.0, published: bool = False
         definition="0" * 16,
         due_at=ago(0),
         created_at=ago(age),
-        published_at=ago(age) if published else None,
     )
 
 
 def test_an_outbox_row_is_stranded_after_a_minute() -> None:
-    published, on_its_way, stranded = asleep(), asleep(), asleep()
-    post(published, age=3600, published=True)
+    on_its_way, stranded = asleep(), asleep()
     post(on_its_way, age=50)
     assert found() == {}
     post(stranded, age=61)

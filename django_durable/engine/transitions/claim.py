@@ -57,7 +57,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Odd:
-    """A hint leased under a fresh token whose execution could not simply be claimed."""
+    """A hint leased under a fresh token whose execution could not simply be claimed, or not yet."""
 
     hint_id: UUID
     token: UUID
@@ -65,10 +65,11 @@ class Odd:
     revision: int
     epoch: int
     state: int
+    plane: str = ""
 
 
 def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
-    """Claim up to ``terms.limit`` executions: oldest first within a priority level."""
+    """Claim up to ``terms.limit`` executions on the spine's own database: oldest first within a priority level."""
     if not (terms.queues or terms.hint_id) or not terms.known or terms.limit < 1:
         return [], []
     if is_postgres(connections[using]):
@@ -80,7 +81,7 @@ def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
 
 # A claim that may simply go on: this very intent, nobody's lease, due, and nothing that ends it first.
 _PLAIN = (
-    "(e.revision = {hint}.revision AND e.epoch = {hint}.epoch AND e.lease_token IS NULL"
+    "(e.revision = {revision} AND e.epoch = {epoch} AND e.lease_token IS NULL"
     f" AND e.status IN ({listed(SOURCES['claim'])})"
     " AND (e.status <> 'waiting' OR e.wake_at IS NOT NULL)"
     " AND (e.wake_at IS NULL OR e.wake_at <= {now}) AND (e.deadline IS NULL OR e.deadline > {now})"
@@ -88,8 +89,14 @@ _PLAIN = (
 )
 
 
-def _plain(using: str, hint: str) -> Sql:
-    return build(_PLAIN, hint=hint, now=sql_now(connections[using]), cap=Sql("%s", (config().max_recoveries,)))
+def _plain(using: str, revision: Sql, epoch: Sql) -> Sql:
+    return build(
+        _PLAIN,
+        revision=revision,
+        epoch=epoch,
+        now=sql_now(connections[using]),
+        cap=Sql("%s", (config().max_recoveries,)),
+    )
 
 
 def _taken(using: str, terms: Terms, token: Sql | UUID) -> Sql:
@@ -122,7 +129,14 @@ def _leased(using: str, terms: Terms, token: Sql | UUID) -> Sql:
     return assignments(connection, DispatchHint, changes)
 
 
-def _wanted(using: str, terms: Terms, *, priority: Sql | None = None, queue: Sql | None = None) -> Sql:
+def wanted(
+    using: str,
+    terms: Terms,
+    *,
+    priority: Sql | None = None,
+    queue: Sql | None = None,
+    planes: Sql | None = None,
+) -> Sql:
     """The condition on a hint that this worker may lease now."""
     connection = connections[using]
 
@@ -130,6 +144,7 @@ def _wanted(using: str, terms: Terms, *, priority: Sql | None = None, queue: Sql
         return value(connection, field_of(DispatchHint, name), item)
 
     parts = [
+        planes or Sql("h.plane = ''"),
         build("h.state = {state}", state=bound("state", terms.state)),
         build("h.due_at <= {now}", now=sql_now(connection)),
         build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
@@ -148,13 +163,13 @@ def _wanted(using: str, terms: Terms, *, priority: Sql | None = None, queue: Sql
 def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
     """PostgreSQL, one database. Level by level, so that each level is one range of the index."""
     limit = Sql("%s", (terms.limit,))
-    wanted = _wanted(using, terms, priority=Sql("level.priority"), queue=Sql("level.queue"))
+    condition = wanted(using, terms, priority=Sql("level.priority"), queue=Sql("level.queue"))
     picked = build(
         "SELECT h.id AS hint_id, gen_random_uuid() AS fresh, e.id AS eid, h.revision AS hint_revision,"
         f" h.epoch AS hint_epoch, h.state AS hint_state, {{plain}} AS plain FROM {HINT} h JOIN {EXECUTION} e"
         " ON e.id = h.execution_id WHERE {wanted} ORDER BY h.due_at LIMIT {limit} FOR UPDATE OF h, e SKIP LOCKED",
-        plain=_plain(using, "h"),
-        wanted=wanted,
+        plain=_plain(using, Sql("h.revision"), Sql("h.epoch")),
+        wanted=condition,
         limit=limit,
     )
     statement = build(
@@ -209,7 +224,7 @@ def _levels(using: str, terms: Terms) -> Sql:
 
 
 def _any_due(using: str, terms: Terms) -> Sql:
-    return build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=_wanted(using, terms))
+    return build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=wanted(using, terms))
 
 
 def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
@@ -217,9 +232,9 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     claims: list[Claimed] = []
     odd: list[Odd] = []
     with transaction.atomic(using=using):
-        for leased in _lease(using, terms):
+        for leased in lease(using, terms, wanted(using, terms)):
             try:
-                claim = _claim_one(using, terms, leased, sent_at)
+                claim = claim_one(using, terms, leased, sent_at)
             except ValueError:
                 claim = None  # a time that is none, written past the engine: the others go on
             if claim is None:
@@ -229,35 +244,35 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     return claims, odd
 
 
-def _lease(using: str, terms: Terms) -> list[Odd]:
+def lease(using: str, terms: Terms, condition: Sql) -> list[Odd]:
+    """Lease hints that meet a condition: one atomic update, skipping what is locked."""
     connection = connections[using]
+    postgres = is_postgres(connection)
     statement = build(
         f"UPDATE {HINT} SET {{leased}} WHERE id IN (SELECT h.id FROM {HINT} h WHERE {{wanted}}"
-        " ORDER BY h.priority DESC, h.due_at LIMIT {limit})"
-        " RETURNING id, token, execution_id, revision, epoch",
-        leased=_leased(using, terms, Sql("lower(hex(randomblob(16)))")),
-        wanted=_wanted(using, terms),
+        f" ORDER BY h.priority DESC, h.due_at LIMIT {{limit}}{' FOR UPDATE SKIP LOCKED' if postgres else ''})"
+        " RETURNING id, token, execution_id, revision, epoch, plane",
+        leased=_leased(using, terms, Sql("gen_random_uuid()" if postgres else "lower(hex(randomblob(16)))")),
+        wanted=condition,
         limit=Sql("%s", (terms.limit,)),
     )
-    names = ["id", "token", "execution_id", "revision", "epoch"]
+    names = ["id", "token", "execution_id", "revision", "epoch", "plane"]
     rows = (convert(connection, DispatchHint, names, row) for row in fetch(using, statement))
     return [Odd(hint_id=row.pop("id"), state=terms.state, **row) for row in rows]
 
 
-def _claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed | None:
+def claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed | None:
+    """Claim the execution of a leased hint on its plane, if it may simply go on and nobody has it locked."""
     connection = connections[using]
-    hint = build(
-        "(SELECT {revision} AS revision, {epoch} AS epoch) AS hint",
-        revision=Sql("%s", (leased.revision,)),
-        epoch=Sql("%s", (leased.epoch,)),
-    )
+    free = ""
+    if is_postgres(connection):
+        free = f" AND e.id IN (SELECT f.id FROM {EXECUTION} f WHERE f.id = e.id FOR UPDATE SKIP LOCKED)"
     statement = build(
-        f"UPDATE {EXECUTION} AS e SET {{taken}} FROM {{hint}} WHERE e.id = {{id}} AND {{plain}}"
+        f"UPDATE {EXECUTION} AS e SET {{taken}} WHERE e.id = {{id}} AND {{plain}}{free}"
         f" RETURNING {{now}}, {columns(Execution, COLUMNS)}",
         taken=_taken(using, terms, leased.token),
-        hint=hint,
         id=value(connection, field_of(Execution, "id"), leased.execution_id),
-        plain=_plain(using, "hint"),
+        plain=_plain(using, Sql("%s", (leased.revision,)), Sql("%s", (leased.epoch,))),
         now=sql_now(connection),
     )
     rows = fetch(using, statement)

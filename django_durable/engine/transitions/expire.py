@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db import IntegrityError, connections
+from django.db import IntegrityError
 
-from django_durable.dispatch.hints import acknowledge
-from django_durable.dispatch.intents import Publication
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.contention import repeated
-from django_durable.engine.journal import fence
-from django_durable.engine.transitions.leave import FREE, Pages, suspend, update_execution
-from django_durable.sql import Sql, run_guarded
+from django_durable.engine.transitions.leave import FREE, Pages, run_fenced, suspend
+from django_durable.sql import Sql
 
 
 def expire_attempt(claim: Claimed, pages: Pages, due_at: datetime | None) -> bool:
@@ -30,15 +27,5 @@ def expire_attempt(claim: Claimed, pages: Pages, due_at: datetime | None) -> boo
 
 def _hand_over(claim: Claimed, pages: Pages) -> bool:
     changes = {**FREE, "status": "pending", "revision": Sql("e.revision + 1")}
-    publication = Publication(claim.using, claim.intent())
-    connection = connections[claim.using]
-    consequences = [
-        *pages.consequences(claim),
-        acknowledge(connection, claim.hint_id, claim.token),
-        *publication.consequences(),
-    ]
-    guard = update_execution(claim.using, changes, fence(claim))
-    held = bool(repeated(claim.using, lambda: run_guarded(claim.using, guard, consequences)))
-    if held:
-        publication.announce()
-    return held
+    work = SpineWork(claim.using).acknowledge(claim.hint_id, claim.token).publish(claim.intent())
+    return run_fenced(claim, changes, pages.consequences(claim), work)

@@ -14,8 +14,8 @@ from typing import Any
 from django.db import connections
 
 from django_durable.clock import sql_now
-from django_durable.dispatch.hints import acknowledge, delete_all, put_back
-from django_durable.dispatch.intents import Publication
+from django_durable.dispatch.hints import Intent
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION, fence, insert_within, update_within
@@ -59,8 +59,7 @@ def suspend(claim: Claimed, pages: Pages, *, wake_at: datetime | None, awaiting:
         "pause_requested_at": None,
         "revision": Sql("e.revision + 1"),
     }
-    publication = Publication(claim.using, claim.intent(due_at=due_at)) if due_at is not None else None
-    held = _leave(claim, changes, pages, publication)
+    held = _leave(claim, changes, pages, claim.intent(due_at=due_at) if due_at is not None else None)
     if held:
         tell(claim.using, execution_waiting, claim.id)
     return held
@@ -77,16 +76,15 @@ def pause_here(claim: Claimed, pages: Pages) -> bool:
         "revision": Sql("e.revision + 1"),
     }
     deadline = claim.row["deadline"]
-    publication = Publication(claim.using, claim.intent(due_at=deadline)) if deadline is not None else None
-    return _leave(claim, changes, pages, publication)
+    return _leave(claim, changes, pages, claim.intent(due_at=deadline) if deadline is not None else None)
 
 
 def release(claim: Claimed, pages: Pages) -> bool:
     """Hand the execution back, due at once: a shutdown. Nothing is consumed; the same hint serves again."""
-    connection = connections[claim.using]
     changes = {**FREE, "status": Sql("CASE WHEN e.status = 'running' THEN 'pending' ELSE e.status END")}
-    back = put_back(connection, claim.hint_id, claim.token, sql_now(connection))
-    return _run(claim, changes, [*pages.consequences(claim), back])
+    work = SpineWork(claim.using)
+    work.put_back(claim.hint_id, claim.token, sql_now(connections[work.spine]))
+    return run_fenced(claim, changes, pages.consequences(claim), work)
 
 
 def complete(claim: Claimed, pages: Pages, *, output: str) -> bool:
@@ -100,7 +98,7 @@ def complete(claim: Claimed, pages: Pages, *, output: str) -> bool:
         "encoded_error": None,
         "finished_at": sql_now(connection),
     }
-    held = _run(claim, changes, [*pages.consequences(claim), delete_all(connection, claim.id)])
+    held = run_fenced(claim, changes, pages.consequences(claim), SpineWork(claim.using).delete_all(claim.id))
     if held:
         tell(claim.using, execution_finished, claim.id)
     return held
@@ -120,7 +118,7 @@ def fail(claim: Claimed, pages: Pages, *, error: str, failed_positions: str, sta
     }
     letter = dead_letter(claim.using, claim.row, status=status, error=error)
     consequences = [*pages.consequences(claim), cancel_pending(claim.using, claim.id), letter]
-    held = _run(claim, changes, [*consequences, delete_all(connection, claim.id)])
+    held = run_fenced(claim, changes, consequences, SpineWork(claim.using).delete_all(claim.id))
     if held:
         tell(claim.using, execution_finished, claim.id)
     return held
@@ -138,8 +136,7 @@ def block(claim: Claimed, *, error: str, code: str) -> bool:
         "revision": Sql("e.revision + 1"),
     }
     # The buffer is dropped: nothing of a turn that does not match its history is recorded.
-    publication = Publication(claim.using, claim.intent(state=1, avoid=code))
-    return _leave(claim, changes, Pages(), publication)
+    return _leave(claim, changes, Pages(), claim.intent(state=1, avoid=code))
 
 
 def merge_tags(claim: Claimed, pages: Pages, tags: Mapping[str, Any]) -> bool:
@@ -147,7 +144,7 @@ def merge_tags(claim: Claimed, pages: Pages, tags: Mapping[str, Any]) -> bool:
     connection = connections[claim.using]
     bound = value(connection, field_of(Execution, "tags"), dict(tags))
     merged = "e.tags || {tags}" if is_postgres(connection) else "json_patch(e.tags, {tags})"
-    return _run(claim, {"tags": build(merged, tags=bound)}, pages.consequences(claim))
+    return run_fenced(claim, {"tags": build(merged, tags=bound)}, pages.consequences(claim))
 
 
 def ended_columns(claim: Claimed | None = None) -> dict[str, Any]:
@@ -213,17 +210,20 @@ def _unless_paused(claim: Claimed, moment: datetime | None) -> Sql | None:
     return build("CASE WHEN e.pause_requested_at IS NULL THEN {bound} END", bound=bound)
 
 
-def _leave(claim: Claimed, changes: Mapping[str, Any], pages: Pages, publication: Publication | None) -> bool:
-    connection = connections[claim.using]
-    consequences = [*pages.consequences(claim), acknowledge(connection, claim.hint_id, claim.token)]
-    if publication is not None:
-        consequences += publication.consequences()
-    held = _run(claim, changes, consequences)
-    if held and publication is not None:
-        publication.announce()
-    return held
+def _leave(claim: Claimed, changes: Mapping[str, Any], pages: Pages, intent: Intent | None) -> bool:
+    work = SpineWork(claim.using).acknowledge(claim.hint_id, claim.token)
+    if intent is not None:
+        work.publish(intent)
+    return run_fenced(claim, changes, pages.consequences(claim), work)
 
 
-def _run(claim: Claimed, changes: Mapping[str, Any], consequences: Sequence[Sql]) -> bool:
+def run_fenced(
+    claim: Claimed, changes: Mapping[str, Any], consequences: Sequence[Sql], work: SpineWork | None = None
+) -> bool:
+    """Change the execution's row under the fence, with what follows from it; ``False``: the fence did not hold."""
     guard = update_execution(claim.using, changes, fence(claim))
-    return bool(repeated(claim.using, lambda: run_guarded(claim.using, guard, consequences)))
+    told = work.consequences() if work is not None else []
+    held = bool(repeated(claim.using, lambda: run_guarded(claim.using, guard, [*consequences, *told])))
+    if held and work is not None:
+        work.finish()
+    return held

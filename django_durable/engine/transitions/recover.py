@@ -18,11 +18,11 @@ from django.db import connections, transaction
 from django_durable.clock import sql_after, sql_now
 from django_durable.conf import config
 from django_durable.dispatch.hints import TABLE as HINT
-from django_durable.dispatch.hints import acknowledge, delete_all, put_back
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
-from django_durable.engine.locking import lock_execution
+from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions.claim import Odd, Terms
 from django_durable.engine.transitions.leave import (
@@ -38,6 +38,9 @@ from django_durable.payloads import encode_failure
 from django_durable.signals import execution_finished
 from django_durable.sql import Sql, build, execute, fetch, field_of, value
 
+BUSY_SECONDS = 0.5
+"""An execution whose row somebody holds locked is looked at again after so long."""
+
 TAKEOVERS_KEPT = 20
 """How many take-overs an execution lists: the first few and the last ones."""
 
@@ -48,61 +51,58 @@ def resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
 
 
 def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
-    connection = connections[using]
     sent_at = time.monotonic()
+    work = SpineWork(using)
     with transaction.atomic(using=using):
-        if not _still_leased(using, odd):
-            return None
         try:
-            now, row = lock_execution(using, odd.execution_id)
+            now, row = lock_execution(using, odd.execution_id, wait=False)
         except ExecutionNotFound:
-            execute(using, acknowledge(connection, odd.hint_id, odd.token))
+            work.acknowledge(odd.hint_id, odd.token).run()
+            return None
+        except ExecutionBusy:
+            work.put_back(odd.hint_id, odd.token, sql_after(connections[work.spine], BUSY_SECONDS)).run()
+            return None
+        if not _still_leased(work.spine, odd):
             return None
         if row["status"] in TERMINAL or (row["revision"], row["epoch"]) != (odd.revision, odd.epoch):
-            execute(using, acknowledge(connection, odd.hint_id, odd.token))
+            work.acknowledge(odd.hint_id, odd.token).run()
             return None
         if row["deadline"] is not None and row["deadline"] <= now:
             _time_out(using, row)
             return None
         if row["lease_token"] is None:
-            return _resolve_unleased(using, odd, row, now)
+            _resolve_unleased(using, work, odd, row, now)
+            return None
         return _take_over(using, terms, odd, row, now, sent_at)
 
 
-def _still_leased(using: str, odd: Odd) -> bool:
-    """Keep the hint's row from a peer while its execution is looked at; on SQLite this takes the write lock."""
-    connection = connections[using]
-    return bool(execute(using, _extend(using, odd, sql_after(connection, config().lease_seconds))))
-
-
-def _extend(using: str, odd: Odd, due_at: Sql) -> Sql:
-    """Extend the lease on an odd hint under its token."""
-    connection = connections[using]
-    return build(
+def _still_leased(spine: str, odd: Odd) -> bool:
+    """Whether the hint is still ours, now that the execution is locked: a slow claimer may have been overtaken."""
+    connection = connections[spine]
+    statement = build(
         f"UPDATE {HINT} SET due_at = {{due}} WHERE id = {{id}} AND token = {{token}}",
-        due=due_at,
+        due=sql_after(connection, config().lease_seconds),
         id=value(connection, field_of(DispatchHint, "id"), odd.hint_id),
         token=value(connection, field_of(DispatchHint, "token"), odd.token),
     )
+    return bool(execute(spine, statement))
 
 
-def _resolve_unleased(using: str, odd: Odd, row: Mapping[str, Any], now: datetime) -> Claimed | None:
-    connection = connections[using]
+def _resolve_unleased(using: str, work: SpineWork, odd: Odd, row: Mapping[str, Any], now: datetime) -> None:
     if row["recoveries"] > _cap(row):
         _bury(using, row, row["takeovers"], now)
-        return None
+        return
     status = row["status"]
     if status in ("pending", "waiting") and row["wake_at"] is not None and row["wake_at"] > now:
-        due = min(row["wake_at"], row["deadline"] or row["wake_at"])
-        execute(using, put_back(connection, odd.hint_id, odd.token, due))
+        work.put_back(odd.hint_id, odd.token, min(row["wake_at"], row["deadline"] or row["wake_at"]))
     elif row["deadline"] is not None and status in ("waiting", "paused"):
-        execute(using, put_back(connection, odd.hint_id, odd.token, row["deadline"]))
+        work.put_back(odd.hint_id, odd.token, row["deadline"])
     elif status in ("pending", "waiting", "compensating") and (status != "waiting" or row["wake_at"]):
         # It became claimable between the two looks: due again at once.
-        execute(using, put_back(connection, odd.hint_id, odd.token, sql_now(connection)))
+        work.put_back(odd.hint_id, odd.token, sql_now(connections[work.spine]))
     else:
-        execute(using, acknowledge(connection, odd.hint_id, odd.token))
-    return None
+        work.acknowledge(odd.hint_id, odd.token)
+    work.run()
 
 
 def _cap(row: Mapping[str, Any]) -> int:
@@ -200,7 +200,7 @@ def _end(using: str, row: Mapping[str, Any], status: str, error: str, more: Mapp
     _update(using, row, changes)
     execute(using, cancel_pending(using, row["id"]))
     execute(using, dead_letter(using, row, status=status, error=error))
-    execute(using, delete_all(connection, row["id"]))
+    SpineWork(using).delete_all(row["id"]).run()
     tell(using, execution_finished, row["id"])
 
 
@@ -247,8 +247,9 @@ def abandon_attempt(claim: Claimed, reason: str) -> bool:
                 "takeovers": note_takeover(row, now, reason),
             }
             _update(using, row, changes)
-            pause = sql_after(connections[using], min(60.0, 2.0 ** row["recoveries"] / 2))
-            execute(using, put_back(connections[using], claim.hint_id, claim.token, pause))
+            work = SpineWork(using)
+            pause = sql_after(connections[work.spine], min(60.0, 2.0 ** row["recoveries"] / 2))
+            work.put_back(claim.hint_id, claim.token, pause).run()
             return True
 
     return repeated(using, attempt)

@@ -14,14 +14,16 @@ from django.db import IntegrityError, OperationalError, connections, transaction
 
 from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.hints import Intent
-from django_durable.dispatch.intents import Publication
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.telling import tell
 from django_durable.errors import ExecutionConflict
 from django_durable.ids import time_ordered_id
-from django_durable.models import Execution, TenantEpoch
+from django_durable.models import Execution, ExecutionRoute, TenantEpoch
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import same_value
+from django_durable.planes.registry import name_of
+from django_durable.planes.selection import spine_alias
 from django_durable.signals import execution_started
 from django_durable.sql import (
     Sql,
@@ -92,6 +94,7 @@ def _only_read_committed(using: str) -> str:
 
 def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
     connection = connections[using]
+    _write_route(using, order)
     guard = insert_row(
         connection,
         Execution,
@@ -104,18 +107,37 @@ def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
         workflow=order.workflow,
         version=order.version,
         revision=1,
-        epoch=0,
+        epoch=_started_epoch(using, order),
         queue=order.queue,
         priority=order.priority,
         due_at=order.run_after,
     )
-    publication = Publication(using, intent)
-    rows = repeated(using, lambda: run_guarded(using, guard, publication.consequences(first=True)))
+    work = SpineWork(using).publish(intent, first=True)
+    rows = repeated(using, lambda: run_guarded(using, guard, work.consequences()))
     if not rows:
         return None
-    publication.announce()
+    work.finish()
     tell(using, execution_started, order.id)
     return _instance(using, order, rows[0])
+
+
+def _write_route(using: str, order: Order) -> None:
+    """Say on the spine where the execution will live, before the plane's commit; a sweep removes unused routes."""
+    spine = spine_alias()
+    if using == spine:
+        return
+    route = {"execution_id": order.id, "plane": name_of(using), "created_at": sql_now(connections[spine])}
+    execute(spine, insert_row(connections[spine], ExecutionRoute, route, on_conflict="ON CONFLICT DO NOTHING"))
+
+
+def _started_epoch(using: str, order: Order) -> Sql | int:
+    """The epoch that the execution's row got in this same batch."""
+    if not order.tenant:
+        return 0
+    if is_postgres(connections[using]):
+        return Sql("(SELECT guard.epoch FROM guard)")
+    own = value(connections[using], field_of(Execution, "id"), order.id)
+    return build(f"(SELECT s.epoch FROM {TABLE} s WHERE s.id = {{id}})", id=own)
 
 
 def _instance(using: str, order: Order, row: Sequence[Any]) -> Execution[Any]:

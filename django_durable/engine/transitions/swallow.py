@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import connections, transaction
 
 from django_durable.clock import sql_now
-from django_durable.dispatch.hints import delete_all
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
@@ -39,7 +39,7 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
             write_execution(using, claim.id, changes)
             execute(using, cancel_pending(using, claim.id))
             execute(using, dead_letter(using, row, status="failed", error=error))
-            execute(using, delete_all(connections[using], claim.id))
+            SpineWork(using).delete_all(claim.id).run()
             tell(using, execution_finished, claim.id)
             return True
 

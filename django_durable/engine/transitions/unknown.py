@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import transaction
 
-from django_durable.dispatch.hints import Intent, delete_older, insert_hint
+from django_durable.dispatch.hints import Intent
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
@@ -14,7 +15,6 @@ from django_durable.engine.transitions.verbs import write_execution
 from django_durable.errors import ExecutionNotFound, UnknownWorkflow
 from django_durable.models import DispatchHint
 from django_durable.payloads import encode_failure
-from django_durable.sql import execute
 
 
 def block_unclaimable(using: str, execution_id: UUID, error: UnknownWorkflow, code: str) -> bool:
@@ -34,7 +34,6 @@ def block_unclaimable(using: str, execution_id: UUID, error: UnknownWorkflow, co
                 "revision": revision,
             }
             write_execution(using, execution_id, changes)
-            execute(using, delete_older(connections[using], execution_id, revision))
             intent = Intent(
                 execution_id=execution_id,
                 workflow=row["workflow"],
@@ -46,7 +45,7 @@ def block_unclaimable(using: str, execution_id: UUID, error: UnknownWorkflow, co
                 state=DispatchHint.State.BLOCKED,
                 avoid=code,
             )
-            execute(using, insert_hint(connections[using], intent))
+            SpineWork(using).publish(intent).run()
             return True
 
     try:

@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from django_durable.clock import sql_now
-from django_durable.dispatch.hints import Intent, delete_all, delete_older
-from django_durable.dispatch.intents import Publication
+from django_durable.dispatch.hints import Intent
+from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.telling import tell
@@ -58,7 +58,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
             }
             write_execution(using, execution_id, changes)
             execute(using, cancel_pending(using, execution_id))
-            execute(using, delete_all(connections[using], execution_id))
+            SpineWork(using).delete_all(execution_id).run()
             note(using, row, "cancel", by)
             tell(using, execution_finished, execution_id)
             return True
@@ -91,7 +91,7 @@ def _pause_at_once(using: str, row: Mapping[str, Any]) -> None:
     changes = {"status": "paused", "wake_at": None, "awaiting": "", "blocked_by": "", "encoded_error": None}
     write_execution(using, row["id"], {**changes, "revision": revision})
     if row["deadline"] is None:
-        execute(using, delete_older(connections[using], row["id"], revision))
+        SpineWork(using).withdraw(row["id"], revision).run()
     else:
         # Only the deadline still counts while it is paused.
         publish(using, row, revision, row["deadline"])
@@ -147,10 +147,7 @@ def publish(using: str, row: Mapping[str, Any], revision: int, due_at: datetime 
         priority=row["priority"],
         due_at=due_at,
     )
-    publication = Publication(using, intent)
-    for consequence in publication.consequences():
-        execute(using, consequence)
-    publication.announce()
+    SpineWork(using).publish(intent).run()
 
 
 def _pass_breakpoint(using: str, execution_id: UUID) -> None:

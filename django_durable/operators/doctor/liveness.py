@@ -31,7 +31,7 @@ def violations(using: str) -> Any:
     """Those executions, oldest first."""
     same = {"execution_id": OuterRef("pk"), "revision": OuterRef("revision"), "epoch": OuterRef("epoch")}
     hints = DispatchHint.objects.using(using).filter(**same)
-    on_its_way = Outbox.objects.using(using).filter(**same, published_at=None)
+    on_its_way = Outbox.objects.using(using).filter(**same)
     timed = Q(wake_at__isnull=False) | Q(deadline__isnull=False)
     needs_hint = Q(status__in=NEEDS_HINT) | Q(status="waiting") & timed
     waits_for_nothing = Q(status="waiting", awaiting__in=("", "[]")) & ~timed

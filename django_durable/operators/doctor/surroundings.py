@@ -50,7 +50,7 @@ def blocked_executions(using: str) -> Finding | None:
 def stranded_outbox(using: str) -> Finding | None:
     """Intents that a plane has committed and that have not reached the spine."""
     until = read_now(using) - STRANDED
-    rows = Outbox.objects.using(using).filter(published_at=None, created_at__lt=until)
+    rows = Outbox.objects.using(using).filter(created_at__lt=until)
     seen = look_at(rows.order_by("pk"), "execution_id")
     if not seen:
         return None
