@@ -24,18 +24,20 @@ BROKER = $(PY) -m testproject.services.valkey
 
 # A tier without database runs once; the others run on both backends.
 PLAIN_TIERS = $(wildcard tests/unit tests/typing)
-DATABASE_TIERS = $(wildcard tests/services tests/db tests/properties tests/crash tests/processes tests/celery tests/docs)
+DATABASE_TIERS = $(wildcard tests/services tests/db tests/properties tests/crash tests/processes tests/celery tests/admin \
+	tests/docs)
 
 # The other end of what is supported: the newest Python and Django.
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
 .PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-313 check lint types migrations docs demo \
-	demo-celery clean
+	demo-celery serve clean
 
 help:
 	@echo 'make demo          a workflow that is killed and goes on (DB=postgres for PostgreSQL)'
 	@echo 'make demo-celery   the same with Celery workers, PostgreSQL and a broker of its own'
+	@echo 'make serve         the admin and a worker on some executions, until Ctrl-C (ARGS="--port 8001")'
 	@echo 'make test          every test, on SQLite and on PostgreSQL'
 	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
 	@echo 'make check         lint, types, migrations, documentation'
@@ -97,6 +99,13 @@ endif
 
 demo-celery: venv
 	$(POSTGRES) -- $(BROKER) -- $(PY) -m testproject.demo --celery $(ARGS)
+
+serve: venv
+ifeq ($(DB),postgres)
+	$(POSTGRES) -- $(PY) -m testproject.serve $(ARGS)
+else
+	$(PY) -m testproject.serve $(ARGS)
+endif
 
 clean:
 	rm -rf .venv .venv-313 build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis db.sqlite3*

@@ -27,6 +27,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from django_durable.durations import seconds
+
 
 class DurableError(Exception):
     """Something in django-durable was refused or went wrong."""
@@ -49,11 +51,15 @@ class FatalError(DurableError):
 
 
 class RetryAfter(DurableError):
-    """The step asks to be tried again after a delay."""
+    """The step asks to be tried again after a delay.
+
+    Raises ``ValueError`` or ``TypeError`` for a delay that is no duration.
+    """
 
     code = "retry_after"
 
     def __init__(self, delay: float | timedelta, message: str = "") -> None:
+        seconds(delay, name="delay")
         self.delay = delay
         super().__init__(message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -26,7 +27,12 @@ class SpineAdmin(ReadOnlyAdmin[M]):
 
     def has_view_permission(self, request: HttpRequest, obj: M | None = None) -> bool:
         """Not for a request that belongs to one tenant: these rows do not say whose they are."""
-        return super().has_view_permission(request, obj) and scope_of(request).tenant is None
+        if not super().has_view_permission(request, obj):
+            return False
+        try:
+            return scope_of(request).tenant is None
+        except PermissionDenied:  # the resolver's; every page of the admin asks here what its menu may show
+            return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         """All of them."""

@@ -150,7 +150,13 @@ def _declare(func: Any, name: str | None, options: StepOptions) -> Step[..., Any
 
 def as_step(target: Any) -> Step[..., Any]:
     """What ``ctx.step`` was given, as a step: a declared one, or a plain module-level function."""
+    from django_durable.authoring.workflow import Workflow
+
     if isinstance(target, Step):
         return target
+    if isinstance(target, Workflow):
+        raise TypeError(f"{target.name!r} is a workflow, not a step; write ctx.child({target.func.__name__}, …)")
+    if not callable(target):
+        raise TypeError(f"a step is declared with @step, or is a plain function, not {type(target).__name__}")
     declared: Step[..., Any] = step(target)
     return declared

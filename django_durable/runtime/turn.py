@@ -107,7 +107,8 @@ def _call_body(session: Session, workflow: Workflow[..., Any], arguments: inspec
     with guarded_queries(policy), tidied(f"workflow {workflow.name!r}"), entered(Where.BODY, session):
         result = workflow.func(Context(session), *arguments.args, **arguments.kwargs)
     if hasattr(result, "__await__") or inspect.isgenerator(result):
-        result.close()
+        if hasattr(result, "close"):
+            result.close()
         raise TypeError(f"workflow {workflow.name!r} returned a {type(result).__name__}, not a value")
     return result
 

@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction
 from tests.admin.flows import waiting

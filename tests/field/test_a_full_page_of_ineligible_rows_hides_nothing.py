@@ -75,7 +75,9 @@ def of_other_code() -> None:
 
 def dangling() -> None:
     """Hints of executions that do not exist, due before all others."""
-    unsaved = [Execution(pk=uuid4(), workflow=plain.name, version="1", queue="durable") for _ in range(MANY)]
+    unsaved: list[Execution[Any]] = [
+        Execution(pk=uuid4(), workflow=plain.name, version="1", queue="durable") for _ in range(MANY)
+    ]
     hints_of(unsaved, LONG_AGO)
 
 
@@ -134,6 +136,7 @@ def test_lost_hints_are_rebuilt_behind_thousands_that_are_not_lost(
     stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeps, "STRETCH", stretch)
+    monkeypatch.setattr(sweeps, "BATCH", BATCH)
     leased_far_ahead()
     sleeping()
     without_hint()

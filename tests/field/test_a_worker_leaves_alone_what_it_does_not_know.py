@@ -18,6 +18,7 @@ from django_durable.runtime.sweeps import block_unknown
 from tests.driving import claim, drain
 from tests.field.bench import workflows
 from tests.field.bench.running import bench_of
+from tests.processes import workflows as processes
 from tests.services.project import Project
 
 
@@ -25,7 +26,7 @@ def test_an_old_worker_runs_what_it_knows_and_a_new_one_all_the_rest(project: Pr
     bench = bench_of(project, tmp_path)
     project.own_env["DJANGO_SETTINGS_MODULE"] = "tests.processes.settings"
     unknown = [workflows.plain.start(f"new {number}") for number in range(20)]
-    known = [bench.start("quick", str(number)) for number in range(20)]
+    known = [processes.quick.start(str(number)) for number in range(20)]
     old = bench.worker("--concurrency", "2")
     for execution in known:
         bench.wait_for_status(execution, "completed")

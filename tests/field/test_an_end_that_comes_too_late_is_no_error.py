@@ -52,7 +52,7 @@ def _row(execution: Execution[Any]) -> tuple[dict[str, Any], list[dict[str, Any]
     """The row and its history, which nobody may change any more."""
     row = Execution.objects.locate(execution.pk)
     assert row.status == "cancelled"
-    return Execution.objects.filter(pk=row.pk).values().get(), row.history()
+    return dict(Execution.objects.filter(pk=row.pk).values().get()), row.history()
 
 
 ran: list[str] = []
@@ -122,7 +122,7 @@ OVERTAKING: dict[str, Callable[[Any], object]] = {
 def test_a_turn_that_is_no_longer_the_owner_writes_nothing_and_says_nothing(
     by: str, ending: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    execution = overtaken.start(by, ending)
+    execution: Execution[Any] = overtaken.start(by, ending)
     [claimed] = claim()
     before: dict[str, Any] = {}
     original = OVERTAKING[by]
@@ -151,7 +151,7 @@ def _rows() -> list[Any]:
         list(QuerySet(Execution).order_by("pk").values()),
         list(DeadLetter.objects.order_by("pk").values()),
         list(DispatchHint.objects.order_by("pk").values()),
-        [execution.history() for execution in QuerySet(Execution).all()],
+        [execution.history() for execution in Execution.objects.order_by("pk")],
     ]
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
 import pytest
 from django.db import connection, connections, transaction
 
@@ -134,6 +135,11 @@ def deadlocks() -> int:
         return int(cursor.fetchone()[0])
 
 
+def pause_and_resume(execution: Execution[str]) -> None:
+    execution.pause(actor="ann")
+    execution.resume(actor="ann")
+
+
 def retry_several(execution: Execution[str]) -> None:
     """An operator's bulk action."""
     for pk in [execution.pk, *Execution.objects.filter(status="failed").values_list("pk", flat=True)[:5]]:
@@ -154,7 +160,7 @@ if connection.vendor == "postgresql":
         crowd.add(lambda e: e.signal("go", 1))
         crowd.add(lambda e: e.signal("go", 1, dedup_key="once"))
         crowd.add(retry_several)
-        crowd.add(lambda e: (e.pause(actor="ann"), e.resume(actor="ann")))
+        crowd.add(pause_and_resume)
         crowd.add(lambda e: sweeps.rebuild_everything(USING))
         crowd.add(lambda e: (sweeps.block_unknown(USING), sweeps.drop_dangling_hints(USING)))
         crowd.add(lambda e: DispatchHint.objects.filter(execution_id=e.pk).delete(), pause=0.05)

@@ -114,7 +114,9 @@ def test_a_lease_that_nobody_could_renew_begins_no_body() -> None:
 
 
 @pytest.mark.django_db
-def test_a_renewal_that_fails_is_no_renewal(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_renewal_that_fails_is_no_renewal(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     tried: list[int] = []
 
     def renew(*arguments: Any) -> Any:

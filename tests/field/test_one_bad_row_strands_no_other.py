@@ -1,4 +1,4 @@
-"""Field report B08: one row of a claimed batch cannot be started. The others run in the same pass; it is told apart."""
+"""Field report B08: one row of a claimed batch cannot be started; the others run in the same pass."""
 
 from __future__ import annotations
 

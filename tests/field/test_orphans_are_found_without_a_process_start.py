@@ -1,4 +1,4 @@
-"""Field report B20: the new pods are up before the old ones are killed, so nobody starts who could look for orphans."""
+"""Field report B20: the new pods are up before the old ones are killed, so no start-up looks for orphans."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_result_that_the_body_changes_is_fresh_at_every_replay() -> None:
     drain()
     make_due()
     drain()
-    assert shown == ["\"list [1]\"", "\"list [1]\""]
+    assert shown == ['"list [1]"', '"list [1]"']
     assert Execution.objects.locate(execution.pk).output == [1, 2]
     assert kept == [1]
 

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from django.db import IntegrityError, OperationalError, connections, transaction
 from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.spine_work import SpineWork
+from django_durable.durations import aware
 from django_durable.engine.contention import repeated
 from django_durable.engine.telling import tell
 from django_durable.errors import ExecutionConflict
@@ -206,7 +207,11 @@ def _deadline(using: str, order: Order) -> datetime | Sql | None:
     if order.timeout_seconds is None:
         return None
     if order.run_after is not None:
-        return order.run_after + timedelta(seconds=order.timeout_seconds)
+        try:
+            deadline = order.run_after + timedelta(seconds=order.timeout_seconds)
+        except OverflowError:
+            deadline = datetime.max.replace(tzinfo=UTC)
+        return aware(deadline, name="run_after plus timeout")
     return sql_after(connections[using], order.timeout_seconds)
 
 

@@ -20,8 +20,8 @@ FAR = datetime(2090, 1, 1, tzinfo=UTC)
 
 def executions_of(flow: Workflow[..., Any], count: int, **columns: Any) -> list[Execution[Any]]:
     """So many executions in one state; all that is not given is as empty as the model allows."""
-    made = [_execution(flow, columns) for _ in range(count)]
-    return QuerySet(Execution).bulk_create(made, batch_size=500)
+    rows: QuerySet[Execution[Any]] = QuerySet(Execution)
+    return rows.bulk_create([_execution(flow, columns) for _ in range(count)], batch_size=500)
 
 
 def _execution(flow: Workflow[..., Any], columns: dict[str, Any]) -> Execution[Any]:

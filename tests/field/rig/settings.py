@@ -10,9 +10,9 @@ from tests.processes.settings import *  # noqa: F403
 from tests.processes.settings import INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.field.rig"]
-if pod := os.environ.get("POD"):
+if "POD" in os.environ:
     # A pod that is started again has the host name and the process number of the one before it.
-    socket.gethostname = lambda: pod  # type: ignore[assignment]
-    os.getpid = lambda: 1  # type: ignore[assignment]
+    socket.gethostname = lambda: os.environ["POD"]
+    os.getpid = lambda: 1
 if identity := os.environ.get("IDENTITY"):
     ids._identity = (os.getpid(), identity)

@@ -153,11 +153,11 @@ def deployed(ctx: Context, seconds: float) -> None:
     ctx.step(note, "c")
 
 
-@step(name="original-b")
+@step("original-b")
 def original(text: str) -> None:
     write(f"begin {text}")
 
 
-@step(name="changed-b")
+@step("changed-b")
 def renamed(text: str) -> None:
     write(f"begin {text}")
