@@ -26,6 +26,9 @@ def tidied(what: str) -> Iterator[None]:
     finally:
         for connection in connections.all(initialized_only=True):
             _tidy(connection, before.get(connection.alias, (0, True)), what)
+            if connection.errors_occurred:
+                # A dead one would cost the next attempt as well, and the one after it.
+                connection.close_if_unusable_or_obsolete()
         if timezone.get_current_timezone() is not zone:
             timezone.activate(zone)
         if translation.get_language() != language:

@@ -171,6 +171,9 @@ class Worker:
     def _run_one(self, claim: Claimed) -> None:
         for connection in connections.all(initialized_only=True):
             connection.close_if_unusable_or_obsolete()
+            if connection.alias != claim.using:
+                # One that died while idle would cost the body an attempt; the plane's own is found out by the engine.
+                drop_broken_connection(connection.alias)
         lease = self._keeper.hold(claim)
         try:
             run_turn(claim, lease, self.stop)
@@ -179,6 +182,9 @@ class Worker:
             logger.exception("the turn of execution %s failed in the engine", claim.id)
         finally:
             self._keeper.drop(lease)
+            for connection in connections.all(initialized_only=True):
+                # As at the end of a request: an idle slot holds nothing that a pool could give to another.
+                connection.close_if_unusable_or_obsolete()
             with self._lock:
                 self._running.pop(claim.token, None)
             self._wake.set()

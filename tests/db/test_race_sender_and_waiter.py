@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
+import pytest
+from django.db import connections
+
 from django_durable import clock
 from django_durable.models import DispatchHint, Execution, Message
 from tests.db.racing import (
+    USING,
     Transaction,
     append,
     claim_one,
@@ -141,3 +145,21 @@ if os.environ.get("TEST_DB") == "postgres":
             assert turn.run(drain) == 1
             assert Execution.objects.get().output == "late"
             assert not DispatchHint.objects.exists()
+
+    @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
+    def test_a_late_signal_is_seen_whatever_the_sessions_isolation(project: Project, level: str) -> None:
+        execution = waiter.start(1)
+        with racers() as (sender, turn):
+            turn.run(_set_isolation, level)
+            held = turn.run(claim_one)
+            assert turn.run(append, held) == 1
+            sending = Transaction(sender)
+            sender.run(execution.signal, "go", "late")
+            waiting = turn.begin(wait_for_go, held)
+            turn.wait_for_lock(waiting)
+            sending.commit()
+            assert waiting.result(60).letter.payload == '"late"'
+
+    def _set_isolation(level: str) -> None:
+        with connections[USING].cursor() as cursor:
+            cursor.execute(f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}")

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from django_durable import Context, Execution, step, workflow
+from django_durable import Context, Execution, Retry, current_step, step, workflow
 from django_durable.models import SweepClaim
+from tests.driving import drain
 from tests.field.bench.running import embedded_worker
 from tests.services.project import Project
 from tests.services.waiting import wait_until
@@ -94,23 +95,59 @@ if os.environ.get("TEST_DB") == "postgres":
             assert [entry["attempts"] for entry in row.history()] == [1]
         assert sorted(ran) == list(range(5))
 
+    @pytest.mark.parametrize("alias", ["default", "elsewhere"])
+    def test_a_session_that_ends_before_a_query_of_the_body_costs_that_attempt_and_no_other(
+        alias: str, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        entry = {**connections.settings["default"], "CONN_MAX_AGE": None}
+        monkeypatch.setitem(connections.settings, "elsewhere", entry)
+        execution = ended_before_a_query.start(7, alias)
+        try:
+            drain()
+        finally:
+            connections["elsewhere"].close()
+            del connections["elsewhere"]
+        row = Execution.objects.locate(execution.pk)
+        assert (row.output, row.recoveries) == (7, 0)
+        assert [entry["attempts"] for entry in row.history()] == [2]
 
-@step
-def ends_every_session(number: int) -> int:
+
+def end_own_session(alias: str) -> None:
     """As an idle firewall does while a body talks to somebody else."""
-    ran.append(number)
-    with connection.cursor() as cursor:
+    with connections[alias].cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         own = cursor.fetchone()[0]
-    other = connections["default"].copy()
+    other = connections[alias].copy()
     try:
         with other.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s)", [own])
     finally:
         other.close()
+
+
+@step
+def ends_its_session(number: int) -> int:
+    ran.append(number)
+    end_own_session("default")
     return number
+
+
+@step(retry=Retry(max_attempts=3, initial=0))
+def ends_its_session_and_asks(number: int, alias: str) -> int:
+    """Asks over a session that has just ended: the first attempt is lost, and only the first."""
+    ran.append(number)
+    if current_step().attempt == 1:
+        end_own_session(alias)
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT %s::int", [number])
+        return int(cursor.fetchone()[0])
 
 
 @workflow
 def ended_under(ctx: Context, number: int) -> int:
-    return ctx.step(ends_every_session, number)
+    return ctx.step(ends_its_session, number)
+
+
+@workflow
+def ended_before_a_query(ctx: Context, number: int, alias: str) -> int:
+    return ctx.step(ends_its_session_and_asks, number, alias)

@@ -128,10 +128,22 @@ class Crowd:
 
 
 def deadlocks() -> int:
-    """How many the server has broken up in this database."""
+    """How many the server has broken up in this database; a session reports what it saw when it ends."""
+    connection.close()
+    wait_until(lambda: not other_sessions(), within=30)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
         cursor.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+        return int(cursor.fetchone()[0])
+
+
+def other_sessions() -> int:
+    """Sessions that have not ended yet."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
         return int(cursor.fetchone()[0])
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.messages import Letter, consume, first_unread
 from django_durable.engine.transitions.leave import Pages, suspend
 from django_durable.models import Checkpoint
-from django_durable.sql import build, columns, convert, execute, fetch, field_of, is_postgres, value
+from django_durable.sql import Sql, build, columns, convert, execute, fetch, field_of, is_postgres, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def wait_for_messages(
     for the next wait.
     """
     using = claim.using
-    with transaction.atomic(using=using):
+    with _read_committed(using):
         if not _lock_fenced(claim):
             return Waited(refused=True)
         letter = first_unread(using, claim.id, channels, before=until)
@@ -87,6 +88,35 @@ def read_outcome(claim: Claimed, position: int) -> Waited | None:
     if row["status"] == "failed":
         return Waited(timed_out=True)
     return Waited(letter=Letter(0, "", row["encoded_output"] or "null", claim.read_at))
+
+
+@contextmanager
+def _read_committed(using: str) -> Iterator[None]:
+    """A transaction that sees what was committed while it waited for the lock, whatever the session's isolation.
+
+    In REPEATABLE READ the snapshot is as old as the wait for the lock: a message whose sender held the row would
+    not be seen, and the sender, which found the execution running, would not have woken it.
+    """
+    connection = connections[using]
+    outermost = not connection.in_atomic_block
+    with transaction.atomic(using=using):
+        if outermost and is_postgres(connection) and _isolation_of(using) != "read committed":
+            execute(using, Sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED"))
+        yield
+
+
+def _isolation_of(using: str) -> str:
+    """The isolation of this connection's transactions as the server has it: asked once a connection.
+
+    ``SHOW`` takes no snapshot, so the level of the transaction can still be changed after it.
+    """
+    connection = connections[using]
+    known: tuple[object, str] | None = getattr(connection, "_durable_isolation", None)
+    if known is None or known[0] is not connection.connection:
+        level = str(fetch(using, Sql("SHOW transaction_isolation"))[0][0])
+        known = (connection.connection, level)
+        connection._durable_isolation = known  # type: ignore[attr-defined]
+    return known[1]
 
 
 def _lock_fenced(claim: Claimed) -> bool:
