@@ -44,7 +44,7 @@ class CurrentStep:
         self.last_heartbeat = details
 
     def log(self, message: str, **fields: Any) -> None:
-        """Keep a line with the checkpoint: LINES_PER_ATTEMPT an attempt, LINE_LENGTH characters each. Never raises."""
+        """Keep a line with the checkpoint: LINES_PER_ATTEMPT, of LINE_LENGTH characters each. Never raises."""
         logger.debug("step of execution %s logged a line", self.execution_id)
         if len(self.lines) < LINES_PER_ATTEMPT:
             self.lines.append(log_line(message, fields))

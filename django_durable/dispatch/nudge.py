@@ -7,14 +7,13 @@ the first message. What is lost here is found by the worker's poll or the tick.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from uuid import UUID
 
 from django.db import transaction
 
-logger = logging.getLogger("django_durable")
+from django_durable.quiet import report
 
 Listener = Callable[[UUID, str], None]
 _listeners: list[Listener] = []
@@ -48,5 +47,5 @@ def nudge(hint_id: UUID, queue: str) -> None:
     for listener in tuple(_listeners):
         try:
             listener(hint_id, queue)
-        except Exception:
-            logger.exception("a nudge listener failed; the work is found by the next poll")
+        except Exception as error:
+            report(error, "a nudge listener failed; the work is found by the next poll")

@@ -10,7 +10,7 @@ from django.db import connections
 
 from django_durable.clock import sql_now
 from django_durable.engine.claimed import COLUMNS, as_utc
-from django_durable.errors import ExecutionNotFound
+from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Execution
 from django_durable.sql import build, columns, convert, fetch, field_of, is_postgres, value
 
@@ -33,6 +33,7 @@ LOCKED = (
     "failed_positions",
     "blocked_by",
     "encoded_error",
+    "moving",
 )
 
 
@@ -71,7 +72,10 @@ def lock_execution(
         if not wait and Execution._base_manager.using(using).filter(pk=execution_id).exists():
             raise ExecutionBusy
         raise ExecutionNotFound(f"there is no execution {execution_id}")
-    return read_time(rows[0][0]), convert(connection, Execution, LOCKED, rows[0][1:])
+    row = convert(connection, Execution, LOCKED, rows[0][1:])
+    if row["moving"]:
+        raise PlaneUnavailable(f"execution {execution_id} is being moved to another data plane; try again shortly")
+    return read_time(rows[0][0]), row
 
 
 def read_time(raw: Any) -> datetime:

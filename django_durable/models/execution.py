@@ -150,6 +150,9 @@ class Execution(models.Model, ResultOf[R]):
     encoded_output = models.TextField(null=True)
     encoded_error = models.TextField(null=True)
 
+    # While it is copied to another plane nothing changes it; every verb says so.
+    moving = models.BooleanField(default=False, editable=False)
+
     created_at = models.DateTimeField(_("created at"))
     started_at = models.DateTimeField(_("started at"), null=True)
     finished_at = models.DateTimeField(_("finished at"), null=True)

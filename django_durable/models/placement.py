@@ -40,7 +40,9 @@ class TenantPlacement(models.Model):
 
     tenant = NameField(_("tenant"), primary_key=True)
     plane = NameField(_("plane"), db_index=True)
+    # The state of a move that is under way: see operators.move.
     moving_to = NameField(_("moving to"), default="", blank=True)
+    moved_from = NameField(_("moved from"), default="", blank=True)
 
     class Meta:
         verbose_name = _("tenant placement")

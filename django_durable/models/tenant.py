@@ -13,6 +13,8 @@ class TenantEpoch(models.Model):
 
     tenant = NameField(_("tenant"), primary_key=True)
     epoch = models.IntegerField(default=0)
+    # Set once the tenant's executions are leaving for another plane: nothing is accepted here any more.
+    moved_to = NameField(default="", blank=True)
 
     class Meta:
         verbose_name = _("tenant epoch")

@@ -6,13 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _HOMES = {
-    "place_tenant": "placement",
-    "plane_of": "placement",
-    "register_plane": "registry",
-    "use_plane": "selection",
+    "bump_epoch": "django_durable.operators.epoch",
+    "move_tenant": "django_durable.operators.move.tenant",
+    "place_tenant": "django_durable.planes.placement",
+    "plane_of": "django_durable.planes.placement",
+    "register_plane": "django_durable.planes.registry",
+    "use_plane": "django_durable.planes.selection",
 }
 
 if TYPE_CHECKING:
+    from django_durable.operators.epoch import bump_epoch as bump_epoch
+    from django_durable.operators.move.tenant import move_tenant as move_tenant
     from django_durable.planes.placement import place_tenant as place_tenant
     from django_durable.planes.placement import plane_of as plane_of
     from django_durable.planes.registry import register_plane as register_plane
@@ -25,4 +29,4 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(home), name)

@@ -16,6 +16,7 @@ from django_durable.ids import process_identity
 from django_durable.models import DispatchHint
 from django_durable.planes.breaker import guarded
 from django_durable.planes.registry import planes_in_use
+from django_durable.quiet import report
 
 logger = logging.getLogger("django_durable")
 
@@ -50,9 +51,9 @@ def claim_pass(using: str, terms: Terms) -> tuple[list[Claimed], int]:
         try:
             with guarded(alias):
                 taken_over = resolve(alias, terms, hint)
-        except Exception:
+        except Exception as error:
             # Its lease lapses and it is tried again; the others of this pass go on.
-            logger.exception("execution %s could not be resolved", hint.execution_id)
+            report(error, "execution %s could not be resolved", hint.execution_id)
             continue
         if taken_over is not None:
             claims.append(taken_over)

@@ -21,6 +21,7 @@ from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.transitions.recover import time_out_claimed
 from django_durable.planes.selection import spine_alias
+from django_durable.quiet import report
 
 logger = logging.getLogger("django_durable")
 
@@ -145,8 +146,8 @@ def _overrun(claim: Claimed, lease: Lease) -> None:
 def _run_clock(action: Callable[[], None]) -> None:
     try:
         action()
-    except Exception:
-        logger.exception("a step that overran its time could not be fenced; its lease will lapse")
+    except Exception as error:
+        report(error, "a step that overran its time could not be fenced; its lease will lapse")
     finally:
         connections.close_all()
 

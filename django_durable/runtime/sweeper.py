@@ -8,6 +8,7 @@ import threading
 from django.db import DatabaseError, InterfaceError, connections
 
 from django_durable.conf import config
+from django_durable.quiet import report
 from django_durable.runtime.tick import tick
 
 logger = logging.getLogger("django_durable")
@@ -42,8 +43,8 @@ class Sweeper:
                         logger.warning("the tick failed (%s); trying again", type(error).__name__)
                     failing = True
                     connections[self._using].close()
-                except Exception:
-                    logger.exception("the tick failed")
+                except Exception as error:
+                    report(error, "the tick failed")
                 self._stop.wait(config().tick_seconds)
         finally:
             connections.close_all()

@@ -7,32 +7,30 @@ isolates a bad row. None of them runs user code.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from django_durable.authoring.registry import all_workflows, code_digest, find_workflow, served_hashes
-from django_durable.clock import read_now, sql_after
-from django_durable.conf import config
+from django_durable.clock import read_now
 from django_durable.dispatch import outbox
 from django_durable.dispatch.definitions import definition_hash
-from django_durable.dispatch.hints import Intent
-from django_durable.dispatch.spine_work import SpineWork
-from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import dead_letter
+from django_durable.engine.transitions.republish import republish
 from django_durable.engine.transitions.unknown import block_unclaimable
-from django_durable.errors import ExecutionNotFound, UnknownWorkflow
+from django_durable.errors import UnknownWorkflow
 from django_durable.models import DeadLetter, DispatchHint, Execution, ExecutionRoute
 from django_durable.models.execution import ACTIVE, RETRYABLE, TERMINAL
 from django_durable.planes.registry import name_of
 from django_durable.planes.selection import spine_alias
-from django_durable.sql import Sql, execute
+from django_durable.quiet import report
+from django_durable.sql import execute
 
 logger = logging.getLogger("django_durable")
 
@@ -83,8 +81,8 @@ def block_unknown(plane: str) -> int:
     for hint_id, execution_id in _found(plane, "unknown", unknown, _changeable(plane)):
         try:
             changed += _block_or_stamp(plane, hint_id, execution_id)
-        except Exception:
-            logger.exception("execution %s could not be blocked", execution_id)
+        except Exception as error:
+            report(error, "execution %s could not be blocked", execution_id)
     return changed
 
 
@@ -154,7 +152,7 @@ def rebuild_hints(plane: str) -> int:
 
     rebuilt = 0
     for status in ACTIVE:
-        rows = Execution._base_manager.using(plane).filter(status=status)
+        rows = Execution._base_manager.using(plane).filter(status=status, moving=False)
         if status in ("waiting", "paused"):
             rows = rows.exclude(wake_at=None, deadline=None)
         found = _found(plane, f"rebuild {status}", rows, choose)
@@ -203,55 +201,10 @@ def _found(plane: str, name: str, rows: Any, choose: Choice) -> list[tuple[UUID,
 
 def _rebuild(plane: str, execution_id: UUID) -> int:
     try:
-        return repeated(plane, lambda: _rebuild_locked(plane, execution_id))
-    except ExecutionNotFound:
+        return int(republish(plane, execution_id))
+    except Exception as error:
+        report(error, "the hint of execution %s could not be rebuilt", execution_id)
         return 0
-    except Exception:
-        logger.exception("the hint of execution %s could not be rebuilt", execution_id)
-        return 0
-
-
-def _rebuild_locked(plane: str, execution_id: UUID) -> int:
-    with transaction.atomic(using=plane):
-        _now, row = lock_execution(plane, execution_id)
-        if hints_of(plane).filter(execution_id=execution_id).exists():
-            return 0  # it was published, or given back, since the page was read
-        for intent in _intent_of(plane, row):
-            SpineWork(plane).publish(intent).run()
-            return 1
-    return 0
-
-
-def _intent_of(plane: str, row: dict[str, Any]) -> Iterator[Intent]:
-    """The intent that this state stands for; none where it awaits a message or an operator."""
-    status: str = row["status"]
-    due_at: datetime | Sql | None = None
-    more: dict[str, Any] = {}
-    if status in TERMINAL:
-        return
-    if status in ("waiting", "paused"):
-        times = [moment for moment in (row["wake_at"], row["deadline"]) if moment is not None]
-        if not times:
-            return
-        due_at = min(times)
-    elif status == "blocked":
-        more = {"state": DispatchHint.State.BLOCKED, "avoid": row["blocked_by"]}
-    elif row["lease_token"] is not None:
-        # Its lease went with the hint; whoever still runs it finds that out at its next renewal.
-        due_at = sql_after(connections[plane], config().lease_seconds)
-    else:
-        due_at = row["wake_at"]
-    yield Intent(
-        execution_id=row["id"],
-        workflow=row["workflow"],
-        version=row["version"],
-        revision=row["revision"],
-        epoch=row["epoch"],
-        queue=row["queue"],
-        priority=row["priority"],
-        due_at=due_at,
-        **more,
-    )
 
 
 def write_missing_letters(plane: str) -> int:

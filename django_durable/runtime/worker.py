@@ -23,6 +23,7 @@ from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.leave import Pages
 from django_durable.planes.selection import spine_alias
+from django_durable.quiet import report
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import LeaseKeeper
 from django_durable.runtime.queues import Queues
@@ -177,9 +178,9 @@ class Worker:
         lease = self._keeper.hold(claim)
         try:
             run_turn(claim, lease, self.stop)
-        except BaseException:
+        except BaseException as error:
             # The lease lapses and the execution is taken over; this worker goes on.
-            logger.exception("the turn of execution %s failed in the engine", claim.id)
+            report(error, "the turn of execution %s failed in the engine", claim.id)
         finally:
             self._keeper.drop(lease)
             for connection in connections.all(initialized_only=True):

@@ -6,7 +6,6 @@ hints go back uncounted; only a plane that cannot be *resolved* counts, up to th
 
 from __future__ import annotations
 
-import logging
 import time
 
 from django.db import InterfaceError, OperationalError, connections
@@ -21,9 +20,8 @@ from django_durable.errors import PlaneUnavailable
 from django_durable.models import DispatchHint
 from django_durable.planes.breaker import available, guarded
 from django_durable.planes.registry import alias_of, all_planes
+from django_durable.quiet import report
 from django_durable.sql import Sql, build, execute, field_of, join, value
-
-logger = logging.getLogger("django_durable")
 
 PAUSE_SECONDS = 1.0
 """A hint of a plane that cannot be reached is due again after so long; the breaker decides what is tried."""
@@ -65,9 +63,9 @@ def _claim_guarded(spine: str, alias: str, terms: Terms, hint: Odd) -> Claimed |
                 return repeated(alias, lambda: claim_one(alias, terms, hint, sent_at)) or True
         except (OperationalError, InterfaceError):
             pass
-        except Exception:
+        except Exception as error:
             # Its lease lapses and it is tried again; the others of this pass go on.
-            logger.exception("execution %s could not be claimed on its plane", hint.execution_id)
+            report(error, "execution %s could not be claimed on its plane", hint.execution_id)
             return False
     execute(
         spine, put_back(connections[spine], hint.hint_id, hint.token, sql_after(connections[spine], PAUSE_SECONDS))

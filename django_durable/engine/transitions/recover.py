@@ -23,6 +23,7 @@ from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.locking import ExecutionBusy, lock_execution
+from django_durable.engine.standing import standing_intent
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions.claim import Odd, Terms
 from django_durable.engine.transitions.leave import (
@@ -31,7 +32,7 @@ from django_durable.engine.transitions.leave import (
     ended_columns,
     update_execution,
 )
-from django_durable.errors import ExecutionNotFound, ExecutionTimedOut, WorkerLost
+from django_durable.errors import ExecutionNotFound, ExecutionTimedOut, PlaneUnavailable, WorkerLost
 from django_durable.models import Checkpoint, DispatchHint, Execution
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import encode_failure
@@ -59,13 +60,13 @@ def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
         except ExecutionNotFound:
             work.acknowledge(odd.hint_id, odd.token).run()
             return None
-        except ExecutionBusy:
+        except (ExecutionBusy, PlaneUnavailable):
             work.put_back(odd.hint_id, odd.token, sql_after(connections[work.spine], BUSY_SECONDS)).run()
             return None
         if not _still_leased(work.spine, odd):
             return None
         if row["status"] in TERMINAL or (row["revision"], row["epoch"]) != (odd.revision, odd.epoch):
-            work.acknowledge(odd.hint_id, odd.token).run()
+            _drop_stale(work, odd, row)
             return None
         if row["deadline"] is not None and row["deadline"] <= now:
             _time_out(using, row)
@@ -74,6 +75,15 @@ def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
             _resolve_unleased(using, work, odd, row, now)
             return None
         return _take_over(using, terms, odd, row, now, sent_at)
+
+
+def _drop_stale(work: SpineWork, odd: Odd, row: Mapping[str, Any]) -> None:
+    """A hint of another revision is dropped; one of an older epoch was overtaken by a bump and is replaced."""
+    work.acknowledge(odd.hint_id, odd.token)
+    intent = standing_intent(work.plane, row) if odd.epoch < row["epoch"] and row["lease_token"] is None else None
+    if intent is not None:
+        work.publish(intent)
+    work.run()
 
 
 def _still_leased(spine: str, odd: Odd) -> bool:

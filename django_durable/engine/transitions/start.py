@@ -18,7 +18,7 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.durations import aware
 from django_durable.engine.contention import repeated
 from django_durable.engine.telling import tell
-from django_durable.errors import ExecutionConflict
+from django_durable.errors import ExecutionConflict, PlaneUnavailable
 from django_durable.ids import time_ordered_id
 from django_durable.models import Execution, ExecutionRoute, TenantEpoch
 from django_durable.models.execution import TERMINAL
@@ -100,7 +100,9 @@ def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
         connection,
         Execution,
         _columns(using, order),
-        source=Sql(f"FROM (SELECT 1 AS one) AS one WHERE 1 = 1{condition}"),
+        source=build(
+            "FROM (SELECT 1 AS one) AS one WHERE 1 = 1{condition}", condition=_here(using, order, condition)
+        ),
         on_conflict=f"ON CONFLICT (current_key) DO NOTHING RETURNING {columns(Execution, RETURNED)}",
     )
     intent = Intent(
@@ -120,6 +122,18 @@ def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
     work.finish()
     tell(using, execution_started, order.id)
     return _instance(using, order, rows[0])
+
+
+def _here(using: str, order: Order, condition: str) -> Sql:
+    """Nothing is accepted for a tenant that is leaving this plane."""
+    if not order.tenant:
+        return Sql(condition)
+    table = TenantEpoch._meta.db_table
+    return build(
+        f"{{condition}} AND NOT EXISTS (SELECT 1 FROM {table} m WHERE m.tenant = {{tenant}} AND m.moved_to <> '')",
+        condition=condition,
+        tenant=value(connections[using], field_of(TenantEpoch, "tenant"), order.tenant),
+    )
 
 
 def _write_route(using: str, order: Order) -> None:
@@ -185,6 +199,7 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
         "ending_as": "",
         "failed_positions": "",
         "blocked_by": "",
+        "moving": False,
         "seed": secrets.token_hex(16),
         "encoded_input": order.encoded_input,
         "created_at": now,
@@ -217,6 +232,8 @@ def _deadline(using: str, order: Order) -> datetime | Sql | None:
 
 def _start_again(using: str, order: Order) -> Execution[Any]:
     """The insert found the key taken, or did not dare: look, then insert in a savepoint where nothing is seen."""
+    if order.tenant and TenantEpoch.objects.using(using).filter(pk=order.tenant).exclude(moved_to="").exists():
+        raise PlaneUnavailable(f"tenant {order.tenant!r} is being moved to another data plane; try again shortly")
     existing = _current(using, order)
     if existing is None:
         try:

@@ -1,0 +1,35 @@
+"""Republish: give a live execution that lost its hint the one that its state stands for."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+
+from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.contention import repeated
+from django_durable.engine.locking import lock_execution
+from django_durable.engine.standing import standing_intent
+from django_durable.errors import ExecutionNotFound, PlaneUnavailable
+from django_durable.models import DispatchHint
+from django_durable.planes.selection import spine_alias
+
+
+def republish(plane: str, execution_id: UUID) -> bool:
+    """Publish the standing intent unless a hint is there; whether that was needed. Terminal rows get nothing."""
+
+    def attempt() -> bool:
+        with transaction.atomic(using=plane):
+            _now, row = lock_execution(plane, execution_id)
+            if DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id).exists():
+                return False  # it was published, or given back, in the meantime
+            intent = standing_intent(plane, row)
+            if intent is None:
+                return False
+            SpineWork(plane).publish(intent).run()
+            return True
+
+    try:
+        return repeated(plane, attempt)
+    except (ExecutionNotFound, PlaneUnavailable):
+        return False

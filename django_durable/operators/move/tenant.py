@@ -1,0 +1,131 @@
+"""move_tenant: take a tenant with everything it has to another plane.
+
+The placement row is the state of the move, and each stage can be run again:
+
+1. *begun*: ``moving_to`` is set. The source is fenced: a higher epoch, no tokens, no hints, nothing accepted.
+2. rows are copied and verified, whole executions a transaction.
+3. *switched*: one spine transaction points the placement and the routes to the target.
+4. the target is released and its work published; the source's rows are deleted; ``moving_to`` is cleared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import connections, transaction
+
+from django_durable.clock import sql_now
+from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.transitions.epoch import fence_all, raise_epoch
+from django_durable.engine.transitions.republish import republish
+from django_durable.errors import InvalidTransition, UnknownTenant
+from django_durable.ids import time_ordered_id
+from django_durable.models import Execution, ExecutionRoute, OperatorAction, TenantEpoch, TenantPlacement
+from django_durable.models.execution import ACTIVE
+from django_durable.operators.actors import attribution
+from django_durable.operators.move.copying import copy_tenant, pages, remove
+from django_durable.planes.registry import alias_of, find_plane
+from django_durable.planes.selection import spine_alias
+from django_durable.sql import execute, insert_row
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
+    """Move a tenant to another plane, or finish a move that was cut short; how many executions went.
+
+    Raises ``UnknownTenant``, ``PlaneUnavailable``, ``InvalidTransition`` while a move elsewhere is unfinished.
+    """
+    by = attribution(actor, "", required=True)
+    target = alias_of(find_plane(to).name)
+    placement = _begin(tenant, to)
+    source = alias_of(_source_of(placement, to))
+    if source == target:
+        _finish(tenant)
+        return 0
+    if placement.plane != to:
+        freeze(source, tenant, to)
+        copy_tenant(source, target, tenant)
+        _prepare(source, target, tenant)
+        _switch(tenant, target, to, by.actor)
+    moved = release(target, tenant)
+    for page in pages(source, tenant):
+        with transaction.atomic(using=source):
+            remove(source, page)
+    _finish(tenant)
+    return moved
+
+
+def _begin(tenant: str, to: str) -> TenantPlacement:
+    spine = spine_alias()
+    with transaction.atomic(using=spine):
+        row = TenantPlacement.objects.using(spine).select_for_update().filter(pk=tenant).first()
+        if row is None:
+            raise UnknownTenant(f"tenant {tenant!r} is placed on no data plane")
+        if row.moving_to not in ("", to):
+            raise InvalidTransition(f"tenant {tenant!r} is on its way to {row.moving_to!r}; finish that move first")
+        if row.plane != to:
+            row.moving_to, row.moved_from = to, row.plane
+            row.save(using=spine, update_fields=["moving_to", "moved_from"])
+    return row
+
+
+def _source_of(placement: TenantPlacement, to: str) -> str:
+    """Where the rows come from; after the switch the placement only remembers it."""
+    if placement.plane != to:
+        return str(placement.plane)
+    return str(placement.moved_from or to) if placement.moving_to else to
+
+
+def freeze(source: str, tenant: str, to: str) -> None:
+    """Fence everything: no turn in flight commits any more, nothing is accepted, nothing is due."""
+    with transaction.atomic(using=source):
+        epoch = raise_epoch(source, tenant, moved_to=to)
+        for row in fence_all(source, tenant, epoch, moving=True):
+            SpineWork(source).delete_all(row["id"]).run()
+        Execution._base_manager.using(source).filter(tenant=tenant, moving=False).update(moving=True)
+
+
+def _prepare(source: str, target: str, tenant: str) -> None:
+    """Before the switch the target must know the epoch, and that it may accept."""
+    epoch = TenantEpoch.objects.using(source).filter(pk=tenant).values_list("epoch", flat=True).first() or 0
+    with transaction.atomic(using=target):
+        raise_epoch(target, tenant, moved_to="", at_least=epoch + 1)
+
+
+def _switch(tenant: str, target: str, to: str, actor: str) -> None:
+    """The one commit that decides where the tenant lives."""
+    spine = spine_alias()
+    with transaction.atomic(using=spine):
+        TenantPlacement.objects.using(spine).filter(pk=tenant).update(plane=to)
+        for page in pages(target, tenant):
+            ExecutionRoute.objects.using(spine).filter(pk__in=page).update(plane=to)
+        _note(spine, actor)
+
+
+def _note(spine: str, actor: str) -> None:
+    connection = connections[spine]
+    values = {
+        "id": time_ordered_id(),
+        "execution_id": NOBODY,
+        "verb": "move_tenant",
+        "actor": actor,
+        "at": sql_now(connection),
+    }
+    execute(spine, insert_row(connection, OperatorAction, values))
+
+
+def release(target: str, tenant: str) -> int:
+    """Let the copied executions go on under the target's epoch, and publish their work; how many there are."""
+    epoch = TenantEpoch.objects.using(target).get(pk=tenant).epoch
+    with transaction.atomic(using=target):
+        rows = Execution._base_manager.using(target).filter(tenant=tenant, moving=True)
+        rows.update(moving=False, epoch=epoch)
+    moved = Execution._base_manager.using(target).filter(tenant=tenant)
+    for execution_id in list(moved.filter(status__in=ACTIVE).values_list("pk", flat=True)):
+        republish(target, execution_id)
+    return moved.count()
+
+
+def _finish(tenant: str) -> None:
+    TenantPlacement.objects.using(spine_alias()).filter(pk=tenant).update(moving_to="", moved_from="")

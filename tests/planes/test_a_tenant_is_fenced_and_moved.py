@@ -1,0 +1,160 @@
+"""bump_epoch fences what is in flight; move_tenant takes everything along and leaves nothing runnable behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from django_durable import Context, Execution, PlaneUnavailable, step, workflow
+from django_durable.models import (
+    Checkpoint,
+    DispatchHint,
+    ExecutionRoute,
+    Message,
+    OperatorAction,
+    TenantEpoch,
+    TenantPlacement,
+)
+from django_durable.operators.move import tenant as moving
+from django_durable.planes import bump_epoch, move_tenant, plane_of
+from django_durable.runtime.turn import run_turn
+from tests.driving import claim, drain, lease_of
+from tests.planes.conftest import NORTH, SOUTH, SPINE
+
+pytestmark = pytest.mark.usefixtures("planes")
+
+ran: list[str] = []
+
+
+@step
+def note(text: str) -> str:
+    ran.append(text)
+    return text
+
+
+@workflow
+def errand(ctx: Context, name: str) -> Any:
+    ctx.step(note, f"{name} first")
+    answer = ctx.wait_for_signal("answer")
+    return ctx.step(note, f"{name} {answer}")
+
+
+def start(tenant: str, name: str, **using: Any) -> Execution[Any]:
+    return errand.using(tenant=tenant, **using).start(name)
+
+
+def test_a_bump_fences_the_turn_in_flight_and_republishes() -> None:
+    ran.clear()
+    execution = start("ann", "x")
+    [zombie] = claim()
+    assert bump_epoch("ann") == 1
+    run_turn(zombie, lease_of(zombie))
+    assert Checkpoint.objects.using(NORTH).count() == 0
+    assert ran == ["x first"]
+    drain()
+    assert Execution.objects.locate(execution.pk).status == "waiting"
+    assert Execution.objects.locate(execution.pk).epoch == 1
+    later = start("ann", "y")
+    assert later.epoch == 1
+    assert DispatchHint.objects.get(execution_id=later.pk).epoch == 1
+    other = start("cid", "z")
+    assert other.epoch == 0
+    drain()
+    for one in (execution, later, other):
+        one.signal("answer", "yes")
+    drain()
+    assert {Execution.objects.locate(one.pk).status for one in (execution, later, other)} == {"completed"}
+
+
+def test_a_move_takes_everything_along() -> None:
+    ran.clear()
+    done, waiting, queued = start("ann", "done", key="d"), start("ann", "waiting"), start("bob", "stays")
+    done.signal("answer", 1)
+    drain()
+    fresh = start("ann", "fresh")
+    waiting.signal("other", {"kept": (1, 2)})
+    [zombie] = [c for c in claim() if c.id == fresh.pk]
+    before = Execution.objects.using(NORTH).get(pk=done.pk).history()
+
+    assert move_tenant("ann", "south", actor="op") == 3
+
+    run_turn(zombie, lease_of(zombie))
+    assert plane_of("ann") == SOUTH
+    assert not Execution.objects.using(NORTH).filter(tenant="ann").exists()
+    assert Execution.objects.using(NORTH).get().pk == queued.pk
+    moved = Execution.objects.locate(done.pk)
+    assert (moved.using, moved.output, moved.history()) == (SOUTH, "done 1", before)
+    assert Message.objects.using(SOUTH).filter(execution_id=waiting.pk).count() == 1
+    assert start("ann", "done", key="d").pk == done.pk
+    assert ExecutionRoute.objects.get(pk=done.pk).plane == "south"
+    for one in (waiting, fresh):
+        drain()
+        Execution.objects.locate(one.pk).signal("answer", 2)
+    drain()
+    assert Execution.objects.locate(waiting.pk).output == "waiting 2"
+    assert Execution.objects.locate(fresh.pk).output == "fresh 2"
+    assert OperatorAction.objects.using(SPINE).filter(verb="move_tenant", actor="op").count() == 1
+    placement = TenantPlacement.objects.get(pk="ann")
+    assert (placement.plane, placement.moving_to, placement.moved_from) == ("south", "", "")
+
+
+STAGES = ["freeze", "copy_tenant", "_prepare", "_switch", "release", "pages", "_finish"]
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_move_killed_anywhere_is_finished_by_running_it_again(
+    stage: str, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran.clear()
+    executions = [start("ann", str(number)) for number in range(3)]
+    drain()
+    original = getattr(moving, stage)
+
+    def killed(*args: Any, **kwargs: Any) -> Any:
+        if after:
+            original(*args, **kwargs)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, stage, killed)
+        with pytest.raises(Killed):
+            move_tenant("ann", "south", actor="op")
+    drain()
+    move_tenant("ann", "south", actor="op")
+    assert not Execution.objects.using(NORTH).filter(tenant="ann").exists()
+    for execution in executions:
+        Execution.objects.locate(execution.pk).signal("answer", "yes")
+    drain()
+    assert {Execution.objects.locate(one.pk).status for one in executions} == {"completed"}
+    assert sorted(ran) == sorted([*(f"{n} first" for n in range(3)), *(f"{n} yes" for n in range(3))])
+    assert not DispatchHint.objects.exists()
+
+
+def test_while_it_moves_nothing_is_accepted_on_either_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = start("ann", "x")
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "copy_tenant", lambda *args: (_ for _ in ()).throw(Killed()))
+        with pytest.raises(Killed):
+            move_tenant("ann", "south", actor="op")
+    for act in (
+        lambda: start("ann", "y"),
+        lambda: Execution.objects.locate(execution.pk).signal("answer"),
+        lambda: Execution.objects.locate(execution.pk).cancel(actor="op"),
+    ):
+        with pytest.raises(PlaneUnavailable, match="moved"):
+            act()
+    assert drain() == 0
+    move_tenant("ann", "south", actor="op")
+    drain()
+    assert Execution.objects.locate(execution.pk).status == "waiting"
+    assert move_tenant("ann", "north", actor="op") == 1
+    assert TenantEpoch.objects.using(NORTH).get(pk="ann").moved_to == ""
+    Execution.objects.locate(execution.pk).signal("answer", 3)
+    drain()
+    assert Execution.objects.locate(execution.pk).output == "x 3"
