@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django_durable.authoring.one_database import check_transaction
 from django_durable.authoring.place import refuse_in_body
 from django_durable.engine.transitions import verbs
 from django_durable.models import Execution
@@ -14,9 +15,11 @@ from django_durable.operators.reload import reload
 def cancel(execution: Execution[Any], *, compensate: bool, actor: Any, reason: str) -> bool:
     """Cancel at once, whatever the status; whether this call won.
 
-    With no undo registered ``compensate`` makes no difference.
+    With no undo registered ``compensate`` makes no difference. Raises ``WrongDatabase`` where it would not be
+    atomic with the transaction that is open.
     """
     refuse_in_body("execution.cancel()", "put it into a step")
+    check_transaction(execution.using)
     won = verbs.cancel(execution.using, execution.pk, attribution(actor, reason, required=False))
     reload(execution)
     return won

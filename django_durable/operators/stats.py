@@ -66,7 +66,7 @@ def measure(using: str) -> Stats:
         sleeping=count_up_to(live_hints(using).filter(token=None, due_at__gt=now)),
         blocked=statuses["blocked"],
         parked=count_up_to(parked),
-        unpublished=count_up_to(Outbox.objects.using(using).all()),
+        unpublished=count_up_to(Outbox.objects.using(using).filter(pk__gt=0)),
         open_dead_letters=count_up_to(DeadLetter.objects.using(using).filter(retried_at=None)),
         last_tick_seconds=last_tick_age(using, now),
     )

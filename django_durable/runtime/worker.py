@@ -170,25 +170,19 @@ class Worker:
             connections.close_all()
 
     def _run_one(self, claim: Claimed) -> None:
-        for connection in connections.all(initialized_only=True):
-            connection.close_if_unusable_or_obsolete()
-            if connection.alias != claim.using:
-                # One that died while idle would cost the body an attempt; the plane's own is found out by the engine.
-                drop_broken_connection(connection.alias)
         lease = self._keeper.hold(claim)
         try:
+            _refresh_connections(claim.using)
             run_turn(claim, lease, self.stop)
         except BaseException as error:
             # The lease lapses and the execution is taken over; this worker goes on.
             report(error, "the turn of execution %s failed in the engine", claim.id)
         finally:
             self._keeper.drop(lease)
-            for connection in connections.all(initialized_only=True):
-                # As at the end of a request: an idle slot holds nothing that a pool could give to another.
-                connection.close_if_unusable_or_obsolete()
             with self._lock:
                 self._running.pop(claim.token, None)
             self._wake.set()
+            _return_connections()
 
     def _wind_up(self, threads: list[threading.Thread]) -> None:
         """Wait for the turns to hand back; release what is still running when the time is over."""
@@ -216,6 +210,23 @@ class Worker:
         """Whether bodies are still running after the end, in threads that nobody can stop."""
         with self._lock:
             return bool(self._running)
+
+
+def _refresh_connections(using: str) -> None:
+    """As at the beginning of a request, and no dead one on any alias: it would cost a body its attempt.
+
+    That of the plane is found out by the engine, whose statement is the first one of a turn.
+    """
+    _return_connections()
+    for connection in connections.all(initialized_only=True):
+        if connection.alias != using:
+            drop_broken_connection(connection.alias)
+
+
+def _return_connections() -> None:
+    """As at the end of a request: an idle slot holds nothing that a pool could give to others."""
+    for connection in connections.all(initialized_only=True):
+        connection.close_if_unusable_or_obsolete()
 
 
 def exit_at_once(code: int) -> None:
