@@ -26,8 +26,9 @@ def tidied(what: str) -> Iterator[None]:
     finally:
         for connection in connections.all(initialized_only=True):
             _tidy(connection, before.get(connection.alias, (0, True)), what)
-            if connection.errors_occurred:
-                # A dead one would cost the next attempt as well, and the one after it.
+            if connection.errors_occurred and not connection.in_atomic_block:
+                # A dead one would cost the next attempt as well, and the one after it. Not within a transactional
+                # step: Django would take its open transaction for a reason to close a connection that works.
                 connection.close_if_unusable_or_obsolete()
         if timezone.get_current_timezone() is not zone:
             timezone.activate(zone)

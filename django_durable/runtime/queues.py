@@ -1,12 +1,18 @@
-"""Which queues a worker serves when it names none: all that declarations and waiting work name."""
+"""Which queues there is work in: those that a worker serves when it names none, and those with something due."""
 
 from __future__ import annotations
 
 import time
 
+from django.db import connections
+
 from django_durable.authoring.registry import declared_queues
+from django_durable.clock import sql_now
 from django_durable.conf import config
+from django_durable.dispatch.hints import TABLE
+from django_durable.engine.transitions.claim import LEVELS
 from django_durable.models import DispatchHint
+from django_durable.sql import build, fetch, field_of, join, value
 
 REFRESH_SECONDS = 5.0
 
@@ -41,3 +47,28 @@ def waiting_queues(using: str) -> list[str]:
         if name is None:
             return found
         found.append(name)
+
+
+def due_ranges(using: str) -> list[tuple[str, int]]:
+    """The queues and levels that have something due: one statement, one look-up each."""
+    connection = connections[using]
+    levels = [
+        build(
+            "({queue}, {level})",
+            queue=value(connection, field_of(DispatchHint, "queue"), queue),
+            level=value(connection, field_of(DispatchHint, "priority"), level),
+        )
+        for queue in waiting_queues(using)
+        for level in LEVELS
+    ]
+    if not levels:
+        return []
+    statement = build(
+        f"WITH level(queue, priority) AS (VALUES {{levels}}) SELECT queue, priority FROM level WHERE EXISTS"
+        f" (SELECT 1 FROM {TABLE} h WHERE h.state = {{live}} AND h.queue = level.queue"
+        " AND h.priority = level.priority AND h.due_at <= {now})",
+        levels=join(", ", levels),
+        live=value(connection, field_of(DispatchHint, "state"), DispatchHint.State.LIVE),
+        now=sql_now(connection),
+    )
+    return [(queue, level) for queue, level in fetch(using, statement)]

@@ -30,6 +30,7 @@ from django_durable.models.execution import ACTIVE, RETRYABLE, TERMINAL
 from django_durable.planes.registry import name_of
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
+from django_durable.runtime.queues import due_ranges
 from django_durable.sql import execute
 
 logger = logging.getLogger("django_durable")
@@ -37,8 +38,12 @@ logger = logging.getLogger("django_durable")
 BATCH = 200
 """Rows that one pass changes, at most."""
 
-PAGE = 1_000
-"""Ids that are compared between spine and plane at a time: they may be two databases."""
+PAGE = 250
+"""Ids that are compared between spine and plane at a time: they may be two databases. Few enough to be looked up one
+by one in an index, whatever a database believes about its tables."""
+
+DUE_PAGE = 1_000
+"""Due hints that are read at a time."""
 
 STRETCH = 10_000
 """Rows that one pass of a sweep through a whole table looks past, at most."""
@@ -46,10 +51,13 @@ STRETCH = 10_000
 UNUSED_ROUTE = timedelta(hours=1)
 """A route without an execution is removed after so long: its start may still be in an open transaction."""
 
-_cursors: dict[str, UUID | None] = {}
+_cursors: dict[str, Any] = {}
 
-Choice = Callable[[dict[UUID, UUID]], list[UUID]]
-"""Of rows given as key and execution id, the keys that a sweep wants, in the same order."""
+Page = Callable[[Any, int], list[tuple[Any, UUID | None]]]
+"""So many rows after a position, each with its own position and its key; ``None`` for a row to be looked past."""
+
+Choice = Callable[[list[UUID]], list[tuple[UUID, UUID]]]
+"""Of these keys, those that a sweep wants, in the same order, each with its execution's id."""
 
 
 def hints_of(plane: str) -> QuerySet[DispatchHint]:
@@ -70,33 +78,55 @@ def block_unknown(plane: str) -> int:
     A worker that knows it claims it from there at its next look. A hint whose hash is only outdated (the secret
     key was rotated away) is stamped anew.
     """
-    due = hints_of(plane).filter(
-        state=DispatchHint.State.LIVE,
-        token=None,
-        due_at__lte=read_now(spine_alias()),
-        kind=DispatchHint.Kind.TURN,
-    )
-    unknown = due.exclude(definition__in=served_hashes())
     changed = 0
-    for hint_id, execution_id in _found(plane, "unknown", unknown, _changeable(plane)):
-        try:
-            changed += _block_or_stamp(plane, hint_id, execution_id)
-        except Exception as error:
-            report(error, "execution %s could not be blocked", execution_id)
+    for queue, level in due_ranges(spine_alias()):
+        for hint_id, execution_id in _found(
+            plane, f"unknown {queue} {level}", _unknown_due(queue, level), _changeable(plane), size=DUE_PAGE
+        ):
+            try:
+                changed += _block_or_stamp(plane, hint_id, execution_id)
+            except Exception as error:
+                report(error, "execution %s could not be blocked", execution_id)
+        if changed >= BATCH:
+            break
     return changed
+
+
+def _unknown_due(queue: str, level: int) -> Page:
+    """Due hints of one queue and level, the oldest first: one range of the index, without any that sleeps."""
+    spine = spine_alias()
+    due = DispatchHint.objects.using(spine).filter(
+        state=DispatchHint.State.LIVE, queue=queue, priority=level, due_at__lte=read_now(spine)
+    )
+    served = frozenset(served_hashes())
+
+    def page(after: Any, size: int) -> list[tuple[Any, UUID | None]]:
+        rows = due
+        if after is not None:
+            rows = due.filter(due_at__gte=after[0]).exclude(due_at=after[0], pk__lte=after[1])
+        found = rows.order_by("due_at", "pk").values_list("due_at", "pk", "definition", "token")[:size]
+        return [((at, key), None if name in served or token else key) for at, key, name, token in found]
+
+    return page
 
 
 def _changeable(plane: str) -> Choice:
     """Of these hints, those whose execution this sweep can change: a page of others must not hide them."""
     served = {workflow.name for workflow in all_workflows()}
 
-    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        owners = _owners(hints_of(plane).filter(kind=DispatchHint.Kind.TURN), keys)
         rows = Execution._base_manager.using(plane).filter(pk__in=list(owners.values()), status__in=ACTIVE)
         free = rows.filter(Q(status__in=SOURCES["block"], lease_token=None) | Q(workflow__in=served))
         fit = set(free.values_list("pk", flat=True))
-        return [hint_id for hint_id, execution_id in owners.items() if execution_id in fit]
+        return [(key, owners[key]) for key in keys if owners.get(key) in fit]
 
     return choose
+
+
+def _owners(hints: QuerySet[DispatchHint], keys: list[UUID]) -> dict[UUID, UUID]:
+    """The execution of each of these hints that is among the rows."""
+    return dict(hints.filter(pk__in=keys).values_list("pk", "execution_id"))
 
 
 def _block_or_stamp(plane: str, hint_id: UUID, execution_id: UUID) -> int:
@@ -106,7 +136,7 @@ def _block_or_stamp(plane: str, hint_id: UUID, execution_id: UUID) -> int:
     try:
         find_workflow(row["workflow"], row["version"])
     except UnknownWorkflow as error:
-        return int(block_unclaimable(plane, execution_id, error, code_digest()))
+        return int(block_unclaimable(plane, hint_id, execution_id, error, code_digest()))
     fresh = definition_hash(row["workflow"], row["version"])
     return hints_of(plane).filter(pk=hint_id, token=None).update(definition=fresh)
 
@@ -114,17 +144,16 @@ def _block_or_stamp(plane: str, hint_id: UUID, execution_id: UUID) -> int:
 def drop_dangling_hints(plane: str) -> int:
     """Unleased hints whose execution is gone or has ended are deleted."""
     unleased = hints_of(plane).filter(token=None)
-    doomed = [hint_id for hint_id, _execution in _found(plane, "dangling", unleased, _ownerless(plane))]
-    return unleased.filter(pk__in=doomed).delete()[0] if doomed else 0
 
-
-def _ownerless(plane: str) -> Choice:
-    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        owners = _owners(unleased, keys)
         rows = Execution._base_manager.using(plane).filter(pk__in=list(owners.values()))
         alive = set(rows.exclude(status__in=TERMINAL).values_list("pk", flat=True))
-        return [hint_id for hint_id, execution_id in owners.items() if execution_id not in alive]
+        return [(key, owners[key]) for key in keys if key in owners and owners[key] not in alive]
 
-    return choose
+    page = _by_key(DispatchHint.objects.using(spine_alias()))
+    doomed = [hint_id for hint_id, _execution in _found(plane, "dangling", page, choose)]
+    return unleased.filter(pk__in=doomed).delete()[0] if doomed else 0
 
 
 def drop_unused_routes(plane: str) -> int:
@@ -135,27 +164,32 @@ def drop_unused_routes(plane: str) -> int:
     routes = ExecutionRoute.objects.using(spine).filter(plane=name_of(plane))
     old = routes.filter(created_at__lt=read_now(spine) - UNUSED_ROUTE)
 
-    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
-        used = set(Execution._base_manager.using(plane).filter(pk__in=list(owners)).values_list("pk", flat=True))
-        return [execution_id for execution_id in owners if execution_id not in used]
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        candidates = set(old.filter(pk__in=keys).values_list("pk", flat=True))
+        used = set(Execution._base_manager.using(plane).filter(pk__in=candidates).values_list("pk", flat=True))
+        return [(key, key) for key in keys if key in candidates and key not in used]
 
-    doomed = [execution_id for execution_id, _same in _found(plane, "routes", old, choose)]
+    page = _by_key(ExecutionRoute.objects.using(spine))
+    doomed = [execution_id for execution_id, _same in _found(plane, "routes", page, choose)]
     return old.filter(pk__in=doomed).delete()[0] if doomed else 0
 
 
 def rebuild_hints(plane: str) -> int:
     """Live executions without a hint that need one get it: one stretch of the table in each status."""
+    rows = Execution._base_manager.using(plane)
 
-    def choose(owners: dict[UUID, UUID]) -> list[UUID]:
-        hinted = set(hints_of(plane).filter(execution_id__in=list(owners)).values_list("execution_id", flat=True))
-        return [execution_id for execution_id in owners if execution_id not in hinted]
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        hinted = set(hints_of(plane).filter(execution_id__in=keys).values_list("execution_id", flat=True))
+        without = [key for key in keys if key not in hinted]
+        if not without:
+            return []
+        waits = Q(status__in=("waiting", "paused"), wake_at=None, deadline=None)
+        needy = set(rows.filter(~waits, pk__in=without, moving=False).values_list("pk", flat=True))
+        return [(key, key) for key in without if key in needy]
 
     rebuilt = 0
     for status in ACTIVE:
-        rows = Execution._base_manager.using(plane).filter(status=status, moving=False)
-        if status in ("waiting", "paused"):
-            rows = rows.exclude(wake_at=None, deadline=None)
-        found = _found(plane, f"rebuild {status}", rows, choose)
+        found = _found(plane, f"rebuild {status}", _by_key(rows.filter(status=status)), choose)
         rebuilt += sum(_rebuild(plane, execution_id) for execution_id, _same in found)
     return rebuilt
 
@@ -175,26 +209,34 @@ def _cursor(plane: str, name: str) -> str:
     return f"{plane}:{name}"
 
 
-def _found(plane: str, name: str, rows: Any, choose: Choice) -> list[tuple[UUID, UUID]]:
-    """The chosen among the next stretch of rows, in key order, with their execution; starts over after the last.
+def _by_key(rows: Any) -> Page:
+    """Rows in key order, read from the index alone: any other condition is for the choice to look at."""
+
+    def page(after: Any, size: int) -> list[tuple[Any, UUID | None]]:
+        later = rows if after is None else rows.filter(pk__gt=after)
+        return [(key, key) for key in later.order_by("pk").values_list("pk", flat=True)[:size]]
+
+    return page
+
+
+def _found(plane: str, name: str, page: Page, choose: Choice, *, size: int = PAGE) -> list[tuple[UUID, UUID]]:
+    """The chosen among the next stretch of rows, in order, with their execution; starts over after the last.
 
     Rows that are not chosen are looked past, so that however many of them hide none behind them.
     """
     cursor = _cursor(plane, name)
-    owner = "pk" if rows.model in (Execution, ExecutionRoute) else "execution_id"
     chosen: list[tuple[UUID, UUID]] = []
-    size = min(PAGE, STRETCH)
+    size = min(size, STRETCH)
     for _page in range(STRETCH // size):
-        after = _cursors.get(cursor)
-        page = rows.filter(pk__gt=after) if after is not None else rows
-        owners = dict(page.order_by("pk").values_list("pk", owner)[:size])
-        fit = choose(owners)[: BATCH - len(chosen)] if owners else []
-        chosen += [(key, owners[key]) for key in fit]
+        entries = page(_cursors.get(cursor), size)
+        keys = {key: position for position, key in entries if key is not None}
+        fit = choose(list(keys))[: BATCH - len(chosen)] if keys else []
+        chosen += fit
         if len(chosen) == BATCH:
-            _cursors[cursor] = fit[-1]
+            _cursors[cursor] = keys[fit[-1][0]]
             return chosen
-        _cursors[cursor] = max(owners) if len(owners) == size else None
-        if len(owners) < size:
+        _cursors[cursor] = entries[-1][0] if len(entries) == size else None
+        if len(entries) < size:
             break
     return chosen
 

@@ -33,8 +33,11 @@ from django_durable.errors import (
 )
 from django_durable.payloads import decode, encode, encode_failure, secrets_in
 from django_durable.planes.selection import selected
+from django_durable.quiet import report
 
 logger = logging.getLogger("django_durable")
+
+CODEC_PAUSE_SECONDS = 5.0
 
 
 def run_turn(claim: Claimed, lease: Lease, stop: threading.Event | None = None) -> None:
@@ -64,6 +67,10 @@ def _run(session: Session) -> None:
         arguments = bound_arguments(workflow, decode(claim.row["encoded_input"]))
     except (UndecodableValue, TypeError) as error:
         _fail(session, error)
+    except OSError as error:
+        # A payload codec's key service is away: an outage, which costs nothing but time.
+        report(error, "the input of execution %s cannot be decoded right now", claim.id)
+        session.leave(lambda pages: leave.release(claim, pages, delay=CODEC_PAUSE_SECONDS))
     _settle(session, workflow, arguments)
 
 

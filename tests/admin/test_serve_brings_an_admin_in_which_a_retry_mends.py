@@ -101,6 +101,16 @@ def children_of(process: Process) -> list[int]:
     return [int(pid) for pid in listed]
 
 
+def databases_of(process: Process) -> int:
+    """How many it has on the server that this run tests."""
+    if connection.vendor != "postgresql":
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_database WHERE datname LIKE %s", [f"demo_{process.pid}_%"])
+        (count,) = cursor.fetchone()
+        return int(count)
+
+
 def is_gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -147,14 +157,13 @@ def test_one_signal_stops_both_servers_and_leaves_nothing_behind(
 ) -> None:
     children = children_of(served)
     assert len(children) == 2
+    assert list(temp_folder.iterdir()) != []
+    assert databases_of(served) == (connection.vendor == "postgresql")
     os.kill(served.pid, number)
     assert served.wait(within=60) == 0, served.stderr
     assert all(map(is_gone, children))
     assert list(temp_folder.iterdir()) == []
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT datname FROM pg_database WHERE datname LIKE 'demo%'")
-            assert cursor.fetchall() == []
+    assert databases_of(served) == 0
 
 
 @pytest.mark.parametrize("victim", [0, 1])

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connections
 
-from django_durable.clock import sql_now
+from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
@@ -27,6 +27,8 @@ from django_durable.signals import execution_finished, execution_waiting
 from django_durable.sql import Sql, assignments, build, field_of, insert_row, is_postgres, run_guarded, value
 
 FREE = {"lease_token": None, "worker": "", "claimed_at": None}
+# An ending keeps who held it last, as evidence.
+ENDED = {"lease_token": None}
 
 
 @dataclass(slots=True)
@@ -79,11 +81,11 @@ def pause_here(claim: Claimed, pages: Pages) -> bool:
     return _leave(claim, changes, pages, claim.intent(due_at=deadline) if deadline is not None else None)
 
 
-def release(claim: Claimed, pages: Pages) -> bool:
-    """Hand the execution back, due at once: a shutdown. Nothing is consumed; the same hint serves again."""
+def release(claim: Claimed, pages: Pages, *, delay: float = 0.0) -> bool:
+    """Hand the execution back, due after ``delay`` seconds. Nothing is consumed; the same hint serves again."""
     changes = {**FREE, "status": Sql("CASE WHEN e.status = 'running' THEN 'pending' ELSE e.status END")}
     work = SpineWork(claim.using)
-    work.put_back(claim.hint_id, claim.token, sql_now(connections[work.spine]))
+    work.put_back(claim.hint_id, claim.token, sql_after(connections[work.spine], delay))
     return run_fenced(claim, changes, pages.consequences(claim), work)
 
 
@@ -91,7 +93,7 @@ def complete(claim: Claimed, pages: Pages, *, output: str) -> bool:
     """End with a result."""
     connection = connections[claim.using]
     changes = {
-        **FREE,
+        **ENDED,
         **ended_columns(claim),
         "status": "completed",
         "encoded_output": output,
@@ -108,7 +110,7 @@ def fail(claim: Claimed, pages: Pages, *, error: str, failed_positions: str, sta
     """End without a result; the dead letter is written with it."""
     connection = connections[claim.using]
     changes = {
-        **FREE,
+        **ENDED,
         **ended_columns(claim),
         "status": status,
         "encoded_output": None,

@@ -11,7 +11,7 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
-from django_durable.engine.transitions.leave import FREE, cancel_pending, dead_letter, ended_columns
+from django_durable.engine.transitions.leave import ENDED, cancel_pending, dead_letter, ended_columns
 from django_durable.engine.transitions.verbs import write_execution
 from django_durable.signals import execution_finished
 from django_durable.sql import execute
@@ -28,7 +28,7 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
             if moved or row["lease_token"] is not None or row["status"] not in SOURCES["fail"]:
                 return False
             changes = {
-                **FREE,
+                **ENDED,
                 **ended_columns(),
                 "status": "failed",
                 "encoded_output": None,

@@ -17,7 +17,7 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
-from django_durable.engine.transitions.leave import FREE, cancel_pending, ended_columns, update_execution
+from django_durable.engine.transitions.leave import ENDED, FREE, cancel_pending, ended_columns, update_execution
 from django_durable.errors import InvalidTransition
 from django_durable.ids import time_ordered_id
 from django_durable.models import Checkpoint, Execution, OperatorAction, OperatorNote
@@ -48,7 +48,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
                 return False
             now = sql_now(connections[using])
             changes = {
-                **FREE,
+                **ENDED,
                 **ended_columns(),
                 "status": "cancelled",
                 "cancel_requested_at": now,
