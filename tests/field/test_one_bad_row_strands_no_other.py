@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from django_durable import Context, Execution, step, workflow
 from django_durable.dispatch.definitions import definition_hash
+from django_durable.engine.transitions import recover
 from django_durable.models import DeadLetter, DispatchHint
 from django_durable.runtime import sweeps
 from django_durable.runtime.turn import run_turn
@@ -98,14 +99,35 @@ def test_a_row_that_breaks_a_sweep_keeps_it_from_no_other() -> None:
 
 
 @pytest.mark.django_db
-def test_a_take_over_that_fails_is_one_rows_trouble(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_take_over_that_fails_is_one_rows_trouble(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     executions = [doubled.start(number) for number in range(BATCH)]
     assert len(claim(BATCH)) == BATCH
     lapse_leases()
-    corrupt(executions[THIRD], takeovers="no list")
+    original = recover.note_takeover
+
+    def fails_for_one(row: Any, *args: Any) -> str:
+        if row["id"] == executions[THIRD].pk:
+            raise ArithmeticError("of this row alone")
+        return original(row, *args)
+
+    monkeypatch.setattr(recover, "note_takeover", fails_for_one)
     taken_over = claim(BATCH)
     assert {claimed.id for claimed in taken_over} == {e.pk for e in executions} - {executions[THIRD].pk}
     assert "could not be resolved" in caplog.text
+    assert "of this row alone" not in [record.message for record in caplog.records if record.levelname != "DEBUG"]
+
+
+@pytest.mark.django_db
+def test_evidence_that_is_unreadable_never_stands_in_the_way_of_a_take_over() -> None:
+    execution = doubled.start(1)
+    claim()
+    lapse_leases()
+    corrupt(execution, takeovers="no list")
+    [claimed] = claim()
+    assert claimed.id == execution.pk
+    assert "lease expired" in Execution.objects.locate(execution.pk).takeovers
 
 
 def test_a_worker_goes_on_without_waiting_for_a_lease(yard: Yard) -> None:
