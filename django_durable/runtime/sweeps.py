@@ -226,17 +226,17 @@ def _found(plane: str, name: str, page: Page, choose: Choice, *, size: int = PAG
     """
     cursor = _cursor(plane, name)
     chosen: list[tuple[UUID, UUID]] = []
-    size = min(size, STRETCH)
-    for _page in range(STRETCH // size):
-        entries = page(_cursors.get(cursor), size)
+    for begin in range(0, STRETCH, size):
+        wanted = min(size, STRETCH - begin)
+        entries = page(_cursors.get(cursor), wanted)
         keys = {key: position for position, key in entries if key is not None}
         fit = choose(list(keys))[: BATCH - len(chosen)] if keys else []
         chosen += fit
         if len(chosen) == BATCH:
             _cursors[cursor] = keys[fit[-1][0]]
             return chosen
-        _cursors[cursor] = entries[-1][0] if len(entries) == size else None
-        if len(entries) < size:
+        _cursors[cursor] = entries[-1][0] if len(entries) == wanted else None
+        if len(entries) < wanted:
             break
     return chosen
 

@@ -33,6 +33,8 @@ from django_durable.runtime.turn import run_turn
 logger = logging.getLogger("django_durable")
 
 SHORTEST_POLL = 0.05
+POOL_DEFAULT = 4
+"""psycopg_pool's size where the project's pool options name none."""
 BLOCKED_SECONDS = 30.0
 """How often a worker looks whether its code can go on with what other code was blocked by."""
 
@@ -65,6 +67,7 @@ class Worker:
 
     def run(self) -> None:
         """Work until the end; returns once every turn is over or given up."""
+        self._warn_of_small_pool()
         threads = [
             threading.Thread(target=self._slot, name=f"durable-turn-{number}", daemon=True)
             for number in range(self.concurrency)
@@ -83,6 +86,22 @@ class Worker:
             if sweeper is not None:
                 sweeper.close()
             self._wind_up(threads)
+
+    def _warn_of_small_pool(self) -> None:
+        """Claiming, renewing and sweeping have a connection each, and so has every running body."""
+        pool = connections[self._using].settings_dict.get("OPTIONS", {}).get("pool")
+        if not pool:
+            return
+        most = pool.get("max_size", POOL_DEFAULT) if isinstance(pool, dict) else POOL_DEFAULT
+        needed = self.concurrency + 3
+        if most is not None and most < needed:
+            logger.warning(
+                "the connection pool of %r holds %s connections; a worker of concurrency %d needs %d: raise max_size",
+                self._using,
+                most,
+                self.concurrency,
+                needed,
+            )
 
     def request_stop(self) -> None:
         """Take nothing new; running executions hand back at their next position."""

@@ -37,6 +37,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     boundaries, runs = sum(boundaries for boundaries, _ in swept), sum(runs for _, runs in swept)
     terminalreporter.write_line(
-        f"crash sweep: {boundaries} boundaries × modes = {runs} runs, {len(swept)} scenarios,"
-        f" {os.environ['TEST_DB']}"
+        f"crash sweep: {boundaries} boundaries × modes = {runs} runs, {len(swept)} scenarios, {os.environ['TEST_DB']}"
     )

@@ -71,8 +71,6 @@ class EndState:
             raise Violation(f"it is {row.status}, not {' or '.join(self.scenario.status)}; {row.error}")
         blank = {
             "lease_token": None,
-            "worker": "",
-            "claimed_at": None,
             "wake_at": None,
             "awaiting": "",
             "pause_requested_at": None,

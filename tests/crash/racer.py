@@ -44,7 +44,9 @@ class Racer:
 
         def held() -> bool:
             if work.done():
-                raise AssertionError(f"it did not wait for a lock; it ended with {work.exception() or work.result()!r}")
+                raise AssertionError(
+                    f"it did not wait for a lock; it ended with {work.exception() or work.result()!r}"
+                )
             return self.waits()
 
         wait_until(held, within=LONGEST, because="the other side waits for a lock")

@@ -35,7 +35,7 @@ NURSERY = """
         if pid == 0:
             Worker().run()
             os._exit(0)
-        print("worker", pid, flush=True)
+        os.write(1, b"worker %d\\n" % pid)
         os.waitpid(pid, 0)
 """
 

@@ -42,9 +42,7 @@ def _replace(monkeypatch: pytest.MonkeyPatch, original: Callable[..., Any], othe
             monkeypatch.setattr(module, original.__name__, other)
 
 
-def test_without_the_token_in_the_fence_the_sweep_fails(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_token_in_the_fence_the_sweep_fails(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     fence = journal.fence
 
     def without_token(claim: Claimed, **options: Any) -> Sql:

@@ -131,7 +131,7 @@ def test_unknown_work_is_blocked_behind_a_page_of_what_cannot_be() -> None:
     assert sweeps.block_unknown(USING) == 0
 
 
-@pytest.mark.parametrize("stretch", [sweeps.STRETCH, 300])
+@pytest.mark.parametrize("stretch", [sweeps.STRETCH, 200])
 def test_lost_hints_are_rebuilt_behind_thousands_that_are_not_lost(
     stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +150,7 @@ def test_lost_hints_are_rebuilt_behind_thousands_that_are_not_lost(
     assert sweeps.rebuild_everything(USING) == 0
 
 
-@pytest.mark.parametrize("stretch", [sweeps.STRETCH, 300])
+@pytest.mark.parametrize("stretch", [sweeps.STRETCH, 200])
 def test_hints_of_the_ended_are_dropped_behind_thousands_of_the_living(
     stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
