@@ -104,8 +104,9 @@ def _unknown_due(queue: str, level: int) -> Page:
         rows = due
         if after is not None:
             rows = due.filter(due_at__gte=after[0]).exclude(due_at=after[0], pk__lte=after[1])
-        found = rows.order_by("due_at", "pk").values_list("due_at", "pk", "definition", "token")[:size]
-        return [((at, key), None if name in served or token else key) for at, key, name, token in found]
+        found = rows.order_by("due_at", "pk").values_list("due_at", "pk", "definition")[:size]
+        # A leased hint that is due has lapsed: its worker is gone, and nobody here can take it over.
+        return [((at, key), None if name in served else key) for at, key, name in found]
 
     return page
 
@@ -117,7 +118,8 @@ def _changeable(plane: str) -> Choice:
     def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
         owners = _owners(hints_of(plane).filter(kind=DispatchHint.Kind.TURN), keys)
         rows = Execution._base_manager.using(plane).filter(pk__in=list(owners.values()), status__in=ACTIVE)
-        free = rows.filter(Q(status__in=SOURCES["block"], lease_token=None) | Q(workflow__in=served))
+        overdue = Q(deadline__lte=read_now(plane))
+        free = rows.filter(Q(status__in=SOURCES["block"]) | overdue | Q(workflow__in=served))
         fit = set(free.values_list("pk", flat=True))
         return [(key, owners[key]) for key in keys if owners.get(key) in fit]
 

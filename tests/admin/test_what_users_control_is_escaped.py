@@ -57,8 +57,10 @@ def value_for(field: Any, text: str) -> Any:
     """The text in the form that the column has."""
     if field.name in ("encoded_error", "error"):
         return encode_failure(named(text)(text), step=text, attempts=1)
-    if field.name in ("encoded_input", "encoded_output", "payload"):
+    if field.name in ("encoded_input", "encoded_output"):
         return encode({text: [text]}, where="a test")
+    if field.name == "payload":
+        return encode(text[:20], where="a test")  # short values stand in the line
     if field.name == "tags":
         return {text: text}
     if field.name == "takeovers":

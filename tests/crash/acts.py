@@ -24,7 +24,8 @@ from django_durable.models import DispatchHint, Execution, Message, OperatorNote
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.turn import run_turn
 from testproject.shop.models import Order
-from tests.crash.life import USING, Life, Violation
+from tests.crash.life import Life, Violation
+from tests.crash.places import here, rows
 from tests.crash.stage import stage
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class Act:
     done: Callable[[Run], bool]
 
 
+def _using(flow: Workflow[..., Any], **options: Any) -> Workflow[..., Any]:
+    """The workflow with these options, for the tenant of this run."""
+    return flow.using(tenant=here.tenant, **options) if here.apart else flow.using(**options)
+
+
 # -- starters ------------------------------------------------------------------------------------------------
 
 
@@ -51,7 +57,7 @@ def start(flow: Workflow[..., Any], *args: Any, **options: Any) -> Act:
     """Start the run's execution under the run's key."""
     return Act(
         "starter",
-        lambda run: flow.using(key=run.mark, **options).start(run.mark, *args),
+        lambda run: _using(flow, key=run.mark, **options).start(run.mark, *args),
         lambda run: run.found(),
     )
 
@@ -60,7 +66,7 @@ def start_unkeyed(flow: Workflow[..., Any], *args: Any) -> Act:
     """Start without a key: the client looks for its correlation id before it tries again."""
     return Act(
         "starter",
-        lambda run: flow.using(correlation_id=run.mark).start(run.mark, *args),
+        lambda run: _using(flow, correlation_id=run.mark).start(run.mark, *args),
         lambda run: run.found(),
     )
 
@@ -69,13 +75,13 @@ def start_with_order(flow: Workflow[..., Any]) -> Act:
     """Start in the transaction that creates an order."""
 
     def do(run: Run) -> None:
-        with transaction.atomic():
-            Order.objects.create(payment_id=f"{run.mark}-own")
-            flow.using(key=run.mark).start(run.mark)
-            Order.objects.filter(payment_id=f"{run.mark}-own").update(status="paid")
+        with transaction.atomic(using=here.plane):
+            rows(Order).create(payment_id=f"{run.mark}-own")
+            _using(flow, key=run.mark).start(run.mark)
+            rows(Order).filter(payment_id=f"{run.mark}-own").update(status="paid")
 
     def done(run: Run) -> bool:
-        paid = Order.objects.filter(payment_id=f"{run.mark}-own", status="paid").count()
+        paid = rows(Order).filter(payment_id=f"{run.mark}-own", status="paid").count()
         if paid != int(run.found()):
             raise Violation(f"{paid} orders and {int(run.found())} executions: the start was not atomic with them")
         return run.found()
@@ -88,24 +94,24 @@ def start_rolled_back(flow: Workflow[..., Any]) -> Act:
 
     def do(run: Run) -> None:
         try:
-            with transaction.atomic():
-                flow.using(key=f"{run.mark}-never").start(run.mark)
+            with transaction.atomic(using=here.plane):
+                _using(flow, key=f"{run.mark}-never").start(run.mark)
                 raise _Regret
         except _Regret:
             pass
-        with transaction.atomic():
+        with transaction.atomic(using=here.plane):
             try:
-                with transaction.atomic():
-                    flow.using(key=f"{run.mark}-never").start(run.mark)
+                with transaction.atomic(using=here.plane):
+                    _using(flow, key=f"{run.mark}-never").start(run.mark)
                     raise _Regret
             except _Regret:
                 pass
-            Order.objects.create(payment_id=f"{run.mark}-own")
+            rows(Order).create(payment_id=f"{run.mark}-own")
 
     def done(run: Run) -> bool:
-        if Execution.objects.filter(key=f"{run.mark}-never").exists() or DispatchHint.objects.exists():
+        if rows(Execution).filter(key=f"{run.mark}-never").exists() or rows(DispatchHint).exists():
             raise Violation("a start outlived its transaction")
-        return Order.objects.filter(payment_id=f"{run.mark}-own").exists()
+        return rows(Order).filter(payment_id=f"{run.mark}-own").exists()
 
     return Act("starter", do, done)
 
@@ -118,28 +124,28 @@ def start_again(flow: Workflow[..., Any]) -> Act:
     """The same key again is the same execution; another input is a conflict that leaves the transaction usable."""
 
     def do(run: Run) -> None:
-        with transaction.atomic():
-            again = flow.using(key=run.mark).start(run.mark)
+        with transaction.atomic(using=here.plane):
+            again = _using(flow, key=run.mark).start(run.mark)
             if again.pk != run.execution_id() or again.is_new:
                 raise Violation("a second start with one key made a second execution")
             try:
-                flow.using(key=run.mark).start("something else")
+                _using(flow, key=run.mark).start("something else")
             except ExecutionConflict:
                 pass
             else:
                 raise Violation("another input under the same key was accepted")
-            Order.objects.create(payment_id=f"{run.mark}-again")
+            rows(Order).create(payment_id=f"{run.mark}-again")
 
-    return Act("starter", do, lambda run: Order.objects.filter(payment_id=f"{run.mark}-again").exists())
+    return Act("starter", do, lambda run: rows(Order).filter(payment_id=f"{run.mark}-again").exists())
 
 
 def restart(flow: Workflow[..., Any]) -> Act:
     """A new chain takes the key over from the one that has ended."""
 
     def done(run: Run) -> bool:
-        return Execution.objects.filter(key=run.mark).count() == 2
+        return rows(Execution).filter(key=run.mark).count() == 2
 
-    return Act("starter", lambda run: flow.using(key=run.mark, on_conflict="restart").start(run.mark), done)
+    return Act("starter", lambda run: _using(flow, key=run.mark, on_conflict="restart").start(run.mark), done)
 
 
 # -- senders -------------------------------------------------------------------------------------------------
@@ -150,7 +156,7 @@ def send(payload: Any, *, dedup_key: str | None = None) -> Act:
 
     def done(run: Run) -> bool:
         text = f'"{payload}"'
-        stored = Message.objects.filter(execution_id=run.execution_id(), payload=text).count()
+        stored = rows(Message).filter(execution_id=run.execution_id(), payload=text).count()
         if stored > 1:
             raise Violation(f"{stored} messages are stored of one signal")
         return stored == 1
@@ -162,15 +168,15 @@ def send_twice(payload: Any) -> Act:
     """The same signal twice under one deduplication key, in one transaction with an order."""
 
     def do(run: Run) -> None:
-        with transaction.atomic():
+        with transaction.atomic(using=here.plane):
             first = run.execution().signal("go", payload, dedup_key="one")
-            Order.objects.create(payment_id=f"{run.mark}-sent")
+            rows(Order).create(payment_id=f"{run.mark}-sent")
             if run.execution().signal("go", payload, dedup_key="one") != first:
                 raise Violation("a repeated dedup_key was stored again")
 
     def done(run: Run) -> bool:
-        messages = Message.objects.filter(execution_id=run.execution_id(), dedup_key="one").count()
-        orders = Order.objects.filter(payment_id=f"{run.mark}-sent").count()
+        messages = rows(Message).filter(execution_id=run.execution_id(), dedup_key="one").count()
+        orders = rows(Order).filter(payment_id=f"{run.mark}-sent").count()
         if messages != orders:
             raise Violation(f"{messages} messages and {orders} orders: the signal was not atomic with them")
         return messages == 1
@@ -182,12 +188,12 @@ def signal_or_start(flow: Workflow[..., Any], payload: Any) -> Act:
     """One call: the execution and its first signal."""
 
     def done(run: Run) -> bool:
-        sent = run.found() and Message.objects.filter(execution_id=run.execution_id()).exists()
+        sent = run.found() and rows(Message).filter(execution_id=run.execution_id()).exists()
         if sent != run.found():
             raise Violation("signal_or_start was not atomic")
         return sent
 
-    return Act("starter", lambda run: flow.using(key=run.mark).signal_or_start("go", payload, run.mark), done)
+    return Act("starter", lambda run: _using(flow, key=run.mark).signal_or_start("go", payload, run.mark), done)
 
 
 # -- operators -----------------------------------------------------------------------------------------------
@@ -208,7 +214,7 @@ def _verb(name: str, do: Callable[[Execution[Any]], Any]) -> Act:
 
 
 def _noted(run: Run, verb: str) -> int:
-    return OperatorNote.objects.filter(execution_id=run.execution_id(), verb=verb).count()
+    return rows(OperatorNote).filter(execution_id=run.execution_id(), verb=verb).count()
 
 
 def cancel() -> Act:
@@ -254,9 +260,10 @@ def drain(stop: Any = None) -> int:
             return turns
         terms = terms_of(limit=5, queues=(config().default_queue,))
         try:
-            claims, touched = claim_pass(USING, terms)
+            claims, touched = claim_pass(here.spine, terms)
         except (DatabaseError, InterfaceError):
-            drop_broken_connection(USING)
+            for alias in here.aliases:
+                drop_broken_connection(alias)
             continue
         if not touched:
             return turns
@@ -285,7 +292,7 @@ def work() -> Act:
     """A worker, until nothing is due."""
 
     def idle(run: Run) -> bool:
-        return not DispatchHint.objects.filter(state=0, due_at__lte=clock.read_now(USING)).exists()
+        return not rows(DispatchHint).filter(state=0, due_at__lte=clock.read_now(here.spine)).exists()
 
     return Act("worker", lambda run: drain(stage.stop), idle)
 

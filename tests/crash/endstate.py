@@ -13,6 +13,7 @@ from django_durable.models import (
     Message,
     OperatorAction,
     OperatorNote,
+    Outbox,
 )
 from django_durable.models.execution import RETRYABLE
 from django_durable.runtime import sweeps
@@ -20,7 +21,8 @@ from django_durable.runtime.tick import tick
 from testproject.shop.models import Order
 from tests.crash.faults import RESTARTS
 from tests.crash.ledger import Ledger
-from tests.crash.life import USING, Violation
+from tests.crash.life import Violation
+from tests.crash.places import here, rows
 from tests.crash.run import Run
 from tests.crash.scenario import Scenario
 
@@ -37,13 +39,13 @@ class EndState:
     def __init__(self, scenario: Scenario, run: Run) -> None:
         self.scenario = scenario
         self.run = run
-        self.executions = list(Execution.objects.using(USING).order_by("created_at", "id"))
-        self.checkpoints = list(Checkpoint.objects.using(USING).order_by("position"))
-        self.messages = list(Message.objects.using(USING).all())
-        self.letters = list(DeadLetter.objects.using(USING).order_by("generation"))
-        self.notes = Counter(OperatorNote.objects.using(USING).values_list("execution_id", "verb"))
-        self.actions = Counter(OperatorAction.objects.using(USING).values_list("execution_id", "verb"))
-        self.orders = Counter(Order.objects.using(USING).values_list("payment_id", flat=True))
+        self.executions = list(rows(Execution).order_by("created_at", "id"))
+        self.checkpoints = list(rows(Checkpoint).order_by("position"))
+        self.messages = list(rows(Message))
+        self.letters = list(rows(DeadLetter).order_by("generation"))
+        self.notes = Counter(rows(OperatorNote).values_list("execution_id", "verb"))
+        self.actions = Counter(rows(OperatorAction).values_list("execution_id", "verb"))
+        self.orders = Counter(rows(Order).values_list("payment_id", flat=True))
         self.calls, self.effects = Ledger().calls(), Ledger().effects()
 
     def check(self) -> None:
@@ -62,8 +64,9 @@ class EndState:
         self._check_calls()
         self.run.check_nothing_was_redone()
         self.scenario.check(self.run)
-        _expect("hints that are left", DispatchHint.objects.using(USING).count(), 0)
-        if self.run.fault.mode is None:
+        _expect("hints that are left", rows(DispatchHint).count(), 0)
+        _expect("intents that are left", rows(Outbox).count(), 0)
+        if self.run.fault.mode is None and not here.apart:
             _check_that_sweeps_find_nothing()
 
     def _check_row(self, row: Execution[Any]) -> None:
@@ -166,4 +169,4 @@ def _expect(what: str, found: Any, wanted: Any) -> None:
 def _check_that_sweeps_find_nothing() -> None:
     done = tick(rebuild=True)
     _expect("what the sweeps had to mend", {name: n for name, n in done.items() if n}, {})
-    _expect("missing letters", sweeps.write_missing_letters(USING), 0)
+    _expect("missing letters", sweeps.write_missing_letters(here.plane), 0)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django_durable import Context, FatalError, Retry, SignalTimeout, StepFailed, step, workflow
 from testproject.shop.models import Order
+from tests.crash.places import rows
 from tests.crash.stage import act, stage
 
 HOUR = 3600.0
@@ -22,7 +23,7 @@ def effect(label: str) -> str:
 @step("crash.paid", transactional=True)
 def paid(label: str) -> str:
     act(label)
-    Order.objects.create(payment_id=label)
+    rows(Order).create(payment_id=label)
     return f"{label} done"
 
 
@@ -32,7 +33,7 @@ def paid_late(label: str) -> str:
     from django_durable import current_step
 
     act(label)
-    Order.objects.create(payment_id=label)
+    rows(Order).create(payment_id=label)
     if current_step().attempt == 1:
         raise ValueError("refused")
     return f"{label} done"

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.apps import apps
 from django.db import connections, transaction
 
 from django_durable import clock
-from django_durable.models import SweepClaim
+from django_durable.models import PLANE_MODELS, SPINE_MODELS, DataPlane, SweepClaim, TenantPlacement
 from testproject.shop.models import Order
 from tests.crash.endstate import EndState
 from tests.crash.faults import Boundary, Fault, Mode
 from tests.crash.ledger import Ledger
-from tests.crash.life import USING, Violation, close_spare_connections
+from tests.crash.life import Violation, close_spare_connections
+from tests.crash.places import here
 from tests.crash.run import Observer, Run
 from tests.crash.scenario import Scenario
 from tests.crash.stage import stage
@@ -92,8 +92,9 @@ class Harness:
 
 
 def _empty_tables() -> None:
-    models = [*apps.get_app_config("django_durable").get_models(), Order]
-    with transaction.atomic(using=USING), connections[USING].cursor() as cursor:
-        for model in models:
-            if model is not SweepClaim:
-                cursor.execute(f"DELETE FROM {model._meta.db_table}")
+    kept = (SweepClaim, DataPlane, TenantPlacement)
+    for alias in here.aliases:
+        with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+            for model in (*PLANE_MODELS, *SPINE_MODELS, Order):
+                if model not in kept:
+                    cursor.execute(f"DELETE FROM {model._meta.db_table}")

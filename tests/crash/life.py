@@ -1,7 +1,7 @@
 """Life: one process under test, as a thread with connections of its own, which can be killed or frozen.
 
-Dead means: its open transaction is rolled back, its connection closed, and whatever its code still tries
-(in ``finally`` and ``except BaseException`` blocks too) raises ``Killed`` again before it reaches the database.
+Dead means: its open transactions are rolled back, its connections closed, and whatever its code still tries
+(in ``finally`` and ``except BaseException`` blocks too) raises ``Killed`` again before it reaches a database.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from tests.crash.faults import STANDING_STILL, Fault, Killed, Mode, lose_connection, sever
+from tests.crash.places import here
 
-__all__ = ["Life", "Violation"]
+__all__ = ["Life", "Violation", "close_spare_connections"]
 
-USING = "default"
 LONGEST = 60.0
+GUARDED = ("_rollback", "connect", "cursor", "chunked_cursor", "close")
 
 
 class Violation(AssertionError):
     """Something that must hold did not."""
 
 
-_here = threading.local()
+_this = threading.local()
 _spare: list[BaseDatabaseWrapper] = []
 
 
@@ -48,6 +49,7 @@ class Life:
         self.thawed = False
         self.value: Any = None
         self.error: BaseException | None = None
+        self._connections: list[BaseDatabaseWrapper] = []
         self._stands = threading.Event()
         self._thaw = threading.Event()
         self._thread: threading.Thread | None = None
@@ -55,7 +57,7 @@ class Life:
     @staticmethod
     def current() -> Life | None:
         """The process that the calling thread belongs to."""
-        return getattr(_here, "life", None)
+        return getattr(_this, "life", None)
 
     def begin(self, work: Callable[[], Any]) -> None:
         """Start the process."""
@@ -86,109 +88,97 @@ class Life:
             raise Killed
 
     def _live(self, work: Callable[[], Any]) -> None:
-        _here.life = self
-        connection = self._connect()
+        _this.life = self
+        for alias in here.aliases:
+            self._connections.append(_connection_of(alias))
+            self._interpose(self._connections[-1])
         try:
             self.value = work()
         except BaseException as error:
             self.error = error
         finally:
-            if self.dead:
-                sever(connection)
-                connection.connection = None
-            else:
-                self._disconnect(connection)
+            for connection in self._connections:
+                self._leave(connection)
             self._stands.set()
 
-    def _connect(self) -> BaseDatabaseWrapper:
-        """The connection of this thread: one that an undisturbed process has left, or a new one."""
-        try:
-            connections[USING] = _spare.pop()
-        except IndexError:
-            connections[USING].inc_thread_sharing()
-        connection = connections[USING]
-        self._interpose(connection)
-        return connection
-
-    def _disconnect(self, connection: BaseDatabaseWrapper) -> None:
+    def _leave(self, connection: BaseDatabaseWrapper) -> None:
+        if self.dead:
+            sever(connection)
+            connection.connection = None
+            return
         connection.execute_wrappers.clear()
-        for name in ("_commit", "_rollback", "connect", "cursor", "chunked_cursor", "close"):
+        for name in ("_commit", *GUARDED):
             delattr(connection, name)
         if self.struck or connection.in_atomic_block:
             connection.close()
         else:
             _spare.append(connection)
 
-    # -- between the process and its database ----------------------------------------------------------------
+    # -- between the process and its databases ---------------------------------------------------------------
 
     def _interpose(self, connection: BaseDatabaseWrapper) -> None:
-        commit, connect, cursor = connection._commit, connection.connect, connection.cursor
-        chunked, rollback, close = connection.chunked_cursor, connection._rollback, connection.close
+        where = f"{connection.alias}: " if here.apart else ""
+        commit: Callable[[], None] = getattr(connection, "_commit")  # noqa: B009
 
-        def execute(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
-            def send() -> Any:
-                return execute(sql, params, many, context)
-
+        def execute(send: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
             def read_all() -> None:
                 # SQLite carries a statement out while it is read: in autocommit it commits with its last row.
                 if connection.vendor == "sqlite":
                     context["cursor"].cursor.fetchall()
 
-            return self._pass(connection, " ".join(str(sql).split())[:90], send, read_all)
-
-        def unless_dead(call: Callable[..., Any]) -> Callable[..., Any]:
-            def guarded(*args: Any, **kwargs: Any) -> Any:
-                self.check_alive()
-                return call(*args, **kwargs)
-
-            return guarded
+            what = " ".join(str(sql).split())[:90]
+            lasts = not connection.in_atomic_block and not what.startswith(("SELECT", "BEGIN", "SHOW"))
+            return self._pass(
+                connection, where + what, lasts, lambda: send(sql, params, many, context), read_all
+            )
 
         connection.execute_wrappers.append(execute)
-        connection._commit = lambda: self._pass(connection, "COMMIT", commit)
-        connection._rollback = unless_dead(rollback)
-        connection.connect = unless_dead(connect)
-        connection.cursor = unless_dead(cursor)
-        connection.chunked_cursor = unless_dead(chunked)
-        connection.close = unless_dead(close)
+        setattr(connection, "_commit", lambda: self._pass(connection, f"{where}COMMIT", True, commit))  # noqa: B010
+        for name in GUARDED:
+            setattr(connection, name, self._unless_dead(getattr(connection, name)))
+
+    def _unless_dead(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            self.check_alive()
+            return call(*args, **kwargs)
+
+        return guarded
 
     def _pass(
         self,
         connection: BaseDatabaseWrapper,
         what: str,
+        commits: bool,
         send: Callable[[], Any],
         finish: Callable[[], None] = lambda: None,
     ) -> Any:
         self.check_alive()
-        mode = self.fault.meet(
-            self.role,
-            what,
-            commits=what == "COMMIT" or not connection.in_atomic_block and not what.startswith(("SELECT", "BEGIN")),
-            # In SQLite a transaction holds the only write lock, once it has begun.
-            passable=connection.vendor != "sqlite" or not _in_transaction(connection),
-        )
+        # In SQLite a transaction holds the only write lock, once it has begun.
+        passable = not any(c.vendor == "sqlite" and _in_transaction(c) for c in self._connections)
+        mode = self.fault.meet(self.role, what, commits=commits, passable=passable)
         self.struck = self.struck or mode is not None
-        if mode is Mode.ERROR_AFTER and what.startswith("BEGIN"):
+        if mode is Mode.ERROR_AFTER and "BEGIN" in what:
             mode = Mode.ERROR_BEFORE  # SQLite never begins a transaction and says that it did not
         if mode is Mode.KILLED_BEFORE:
-            self._die(connection)
+            self._die()
         if mode is Mode.ERROR_BEFORE:
             lose_connection(connection)
         if mode in STANDING_STILL:
             self._stand_still()
         result = send()
-        if mode is Mode.KILLED_AFTER:
+        if mode in (Mode.KILLED_AFTER, Mode.ERROR_AFTER):
             finish()
-            self._die(connection)
-        if mode is Mode.ERROR_AFTER:
-            finish()
+            if mode is Mode.KILLED_AFTER:
+                self._die()
             lose_connection(connection)
         return result
 
-    def _die(self, connection: BaseDatabaseWrapper) -> None:
+    def _die(self) -> None:
         # Severed here and not later: Django would commit on SQLite on its way out of ``atomic``, by switching
         # autocommit on again.
         self.dead = True
-        sever(connection)
+        for connection in self._connections:
+            sever(connection)
         raise Killed
 
     def _stand_still(self) -> None:
@@ -196,6 +186,18 @@ class Life:
         self._stands.set()
         if not self._thaw.wait(LONGEST):
             raise Violation("nobody thawed a frozen process")
+
+
+def _connection_of(alias: str) -> BaseDatabaseWrapper:
+    """A connection for this thread: one that an undisturbed process has left, or a new one."""
+    for spare in _spare:
+        if spare.alias == alias:
+            _spare.remove(spare)
+            connections[alias] = spare
+            return spare
+    made: BaseDatabaseWrapper = connections[alias]
+    made.inc_thread_sharing()
+    return made
 
 
 def _in_transaction(connection: BaseDatabaseWrapper) -> bool:

@@ -1,0 +1,49 @@
+"""Where the run under test keeps its rows: one database, or a tenant's plane apart from the spine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from django.db import connections
+from django.db.models import Model, QuerySet
+
+from django_durable.models import SPINE_MODELS
+
+__all__ = ["Places", "here", "rows"]
+
+M = TypeVar("M", bound=Model)
+
+
+@dataclass
+class Places:
+    """The aliases, and the tenant that lives on the plane."""
+
+    spine: str = "default"
+    plane: str = "default"
+    tenant: str | None = None
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Every database that takes part."""
+        return tuple(dict.fromkeys((self.plane, self.spine)))
+
+    @property
+    def apart(self) -> bool:
+        """Whether plane and spine are two databases."""
+        return self.plane != self.spine
+
+
+here = Places()
+
+
+def rows(model: type[M]) -> QuerySet[M]:
+    """All rows of a table, where it is."""
+    return model._default_manager.using(here.spine if model in SPINE_MODELS else here.plane).all()
+
+
+def fetch(alias: str, query: str, params: list[Any] | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(query, params)
+        return cursor.fetchall()
