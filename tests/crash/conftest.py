@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from tests.crash.harness import Harness
+    from tests.services.databases import FreshDatabase
     from tests.services.project import Project
 
 
@@ -28,6 +29,36 @@ def harness(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harne
     yield made
     made.close()
     logging.getLogger("django_durable").setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def far_harness(
+    project: Project,
+    fresh_database: Callable[[], FreshDatabase],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Harness]:
+    """A harness whose executions live on a tenant's plane, in another database than the spine."""
+    from django.test import override_settings
+
+    from django_durable.planes import place_tenant
+    from tests.crash.harness import Harness
+    from tests.crash.ledger import VARIABLE
+    from tests.crash.places import here
+    from tests.planes.conftest import database
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "crash-ledger.sqlite3"))
+    durable = {"PLANES": {"far": "far"}}
+    routers = ["django_durable.routers.PlaneRouter"]
+    with database("far", fresh_database().url), override_settings(DURABLE=durable, DATABASE_ROUTERS=routers):
+        place_tenant("acme", "far")
+        monkeypatch.setattr(here, "plane", "far")
+        monkeypatch.setattr(here, "tenant", "acme")
+        logging.getLogger("django_durable").setLevel(logging.CRITICAL)
+        made = Harness(tmp_path)
+        yield made
+        made.close()
+        logging.getLogger("django_durable").setLevel(logging.NOTSET)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -28,6 +28,7 @@ class Violation(AssertionError):
 
 _this = threading.local()
 _spare: list[BaseDatabaseWrapper] = []
+_lock = threading.Lock()
 
 
 def close_spare_connections() -> None:
@@ -118,7 +119,7 @@ class Life:
 
     def _interpose(self, connection: BaseDatabaseWrapper) -> None:
         where = f"{connection.alias}: " if here.apart else ""
-        commit: Callable[[], None] = getattr(connection, "_commit")  # noqa: B009
+        commit: Callable[[], None] = getattr(connection, "_commit")
 
         def execute(send: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
             def read_all() -> None:
@@ -128,12 +129,10 @@ class Life:
 
             what = " ".join(str(sql).split())[:90]
             lasts = not connection.in_atomic_block and not what.startswith(("SELECT", "BEGIN", "SHOW"))
-            return self._pass(
-                connection, where + what, lasts, lambda: send(sql, params, many, context), read_all
-            )
+            return self._pass(connection, where + what, lasts, lambda: send(sql, params, many, context), read_all)
 
         connection.execute_wrappers.append(execute)
-        setattr(connection, "_commit", lambda: self._pass(connection, f"{where}COMMIT", True, commit))  # noqa: B010
+        setattr(connection, "_commit", lambda: self._pass(connection, f"{where}COMMIT", True, commit))
         for name in GUARDED:
             setattr(connection, name, self._unless_dead(getattr(connection, name)))
 
@@ -190,11 +189,12 @@ class Life:
 
 def _connection_of(alias: str) -> BaseDatabaseWrapper:
     """A connection for this thread: one that an undisturbed process has left, or a new one."""
-    for spare in _spare:
-        if spare.alias == alias:
-            _spare.remove(spare)
-            connections[alias] = spare
-            return spare
+    with _lock:
+        for spare in _spare:
+            if spare.alias == alias:
+                _spare.remove(spare)
+                connections[alias] = spare
+                return spare
     made: BaseDatabaseWrapper = connections[alias]
     made.inc_thread_sharing()
     return made

@@ -13,16 +13,16 @@ from tests.services.waiting import wait_until
 __all__ = ["Racer"]
 
 T = TypeVar("T")
-USING = "default"
 LONGEST = 60.0
 
 
 class Racer:
     """One side of a race. ``begin`` starts a piece of work, ``run`` waits for its result as well."""
 
-    def __init__(self) -> None:
+    def __init__(self, *aliases: str) -> None:
         self._pool = ThreadPoolExecutor(1)
-        self._pid = self.run(_backend_pid)
+        self._aliases = aliases or ("default",)
+        self._pids = self.run(_backend_pids, self._aliases)
 
     def begin(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
         """Start a piece of work in this side's thread."""
@@ -34,10 +34,11 @@ class Racer:
 
     def waits(self) -> bool:
         """Whether the other side's lock keeps it waiting; asked on the calling thread's connection. PostgreSQL."""
-        with connections[USING].cursor() as cursor:
-            cursor.execute("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s", [self._pid])
-            row = cursor.fetchone()
-            return bool(row and row[0])
+        with connections[self._aliases[0]].cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid = ANY(%s)", [self._pids]
+            )
+            return bool(cursor.fetchone()[0])
 
     def wait_for_lock(self, work: Future[Any]) -> None:
         """Return once the work is held up by a lock. ``AssertionError`` where it ends without one."""
@@ -56,18 +57,13 @@ class Racer:
         self.run(connections.close_all)
         self._pool.shutdown()
 
-    def __enter__(self) -> Racer:
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-def _backend_pid() -> int | None:
-    connection = connections[USING]
-    with connection.cursor() as cursor:
-        if connection.vendor != "postgresql":
-            cursor.execute("SELECT 1")
-            return None
-        cursor.execute("SELECT pg_backend_pid()")
-        return int(cursor.fetchone()[0])
+def _backend_pids(aliases: tuple[str, ...]) -> list[int]:
+    """Open the connections; their servers' process ids, on PostgreSQL."""
+    pids: list[int] = []
+    for alias in aliases:
+        connection = connections[alias]
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()" if connection.vendor == "postgresql" else "SELECT 0")
+            pids.append(int(cursor.fetchone()[0]))
+    return pids

@@ -34,7 +34,7 @@ class Observer:
     """Two untouched connections: one looks at committed state, the other is the worker that recovers."""
 
     def __init__(self) -> None:
-        self._looking, self._working = Racer(), Racer()
+        self._looking, self._working = Racer(*here.aliases), Racer(*here.aliases)
 
     def see(self, look: Callable[[], T]) -> T:
         """What a look at the committed state shows."""

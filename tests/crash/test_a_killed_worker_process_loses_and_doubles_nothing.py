@@ -109,7 +109,7 @@ def test_a_killed_worker_process_loses_and_doubles_nothing(project: Project, led
 
 def _unfinished(unsent: list[str]) -> bool:
     """Whether the workers have anything left to do before the next signal."""
-    return DispatchHint.objects.exists() or not unsent and Execution.objects.active().exists()
+    return DispatchHint.objects.exists() or (not unsent and Execution.objects.active().exists())
 
 
 def _finished_steps() -> set[tuple[str, int]]:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connections, transaction
+from django.db import connections
 
 from django_durable.dispatch.hints import Intent, insert_hint
 from django_durable.dispatch.spine_work import SpineWork

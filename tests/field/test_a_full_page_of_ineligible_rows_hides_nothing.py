@@ -121,7 +121,7 @@ def test_hints_of_vanished_executions_are_cleared_batch_by_batch_on_the_way() ->
 
 @pytest.mark.usefixtures("without_code")
 def test_unknown_work_is_blocked_behind_a_page_of_what_cannot_be() -> None:
-    paused = executions_of(gone, 2 * sweeps.BATCH, status="paused", deadline=LONG_AGO)
+    paused = executions_of(gone, 2 * sweeps.BATCH, status="paused", deadline=LONG_AGO.replace(year=2990))
     hints_of(paused, LONG_AGO)
     hints_of([Execution(pk=uuid4(), workflow="field.nobody", version="1", queue="durable")], LONG_AGO)
     queued = executions_of(gone, FEW)
