@@ -16,7 +16,7 @@ __all__ = ["DeadLetterAdmin"]
 
 
 class DeadLetterAdmin(ReadOnlyAdmin[DeadLetter]):
-    """Open ones, newest first; then those that were retried. The verb is on the execution's page."""
+    """Open ones, the newest first; then the others, the last retried first. The verb is on the execution's page."""
 
     columns = (
         "id",
@@ -46,9 +46,12 @@ class DeadLetterAdmin(ReadOnlyAdmin[DeadLetter]):
     list_filter = (OpenFilter, EndFilter, WorkflowFilter)
 
     def shelves(self, rows: QuerySet[DeadLetter]) -> list[Shelf[DeadLetter]]:
-        """The open ones lie in front."""
-        parts = (rows.filter(retried_at=None), rows.exclude(retried_at=None))
-        return [Shelf(rows=part, fields=("id",), descending=True) for part in parts]
+        """The open ones lie in front. Both in the order of the same index."""
+        opened, retried = rows.filter(retried_at__isnull=True), rows.filter(retried_at__isnull=False)
+        return [
+            Shelf(rows=opened, same=("retried_at",), fields=("id",), descending=True),
+            Shelf(rows=retried, fields=("retried_at", "id"), descending=True),
+        ]
 
     def complete(self, rows: list[DeadLetter]) -> None:
         """The errors' types; the list's own query reads no stored text."""

@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db import connections
-from django.db.models import Field, Model, Q, QuerySet
+from django.db.models import BooleanField, Field, Model, QuerySet
 from django.db.models.expressions import RawSQL
 
-from django_durable.sql import field_of, value
+from django_durable.sql import column_of, field_of, join, value
 
 __all__ = ["AFTER", "BEFORE", "LAST", "Page", "Shelf", "WrongCursor", "turn_page"]
 
@@ -38,12 +38,14 @@ class Shelf(Generic[M]):
     rows: QuerySet[M]
     fields: tuple[str, ...]
     descending: bool = False
+    same: tuple[str, ...] = ()
+    """Columns that are equal in all rows, NULL for one, and stand before ``fields`` in the index to be used."""
 
     def take(self, count: int, *, key: Sequence[Any] | None = None, backwards: bool = False) -> list[M]:
         """The next rows behind ``key``, or from the beginning; backwards: in front of it, or from the end."""
         descending = self.descending is not backwards
         rows = self.rows if key is None else self.rows.filter(self._beyond(key, descending))
-        order = [f"-{name}" if descending else name for name in self.fields]
+        order = [f"-{name}" if descending else name for name in (*self.same, *self.fields)]
         return list(rows.order_by(*order)[:count])
 
     def key_of(self, row: M) -> list[str]:
@@ -67,22 +69,16 @@ class Shelf(Generic[M]):
             raise WrongCursor(f"a part of the key is no value of {field.name}")
         return part
 
-    def _beyond(self, key: Sequence[Any], descending: bool) -> Q:
-        """Row-wise comparison, spelled out; the first part alone as well, which is what an index can use."""
-        lookup = "lt" if descending else "gt"
-        bound = {name: self._bind(name, part) for name, part in zip(self.fields, key, strict=True)}
-        beyond, equal = Q(), Q()
-        for name in self.fields:
-            beyond |= equal & Q((f"{name}__{lookup}", bound[name]))
-            equal &= Q((name, bound[name]))
-        first = self.fields[0]
-        return Q((f"{first}__{lookup}e", bound[first])) & beyond
-
-    def _bind(self, name: str, part: Any) -> RawSQL:
-        # As the engine writes it: Django's own text for a time on SQLite has no fraction where that is zero.
-        field = self._field(name)
-        bound = value(connections[self.rows.db], field, part)
-        return RawSQL(bound.text, bound.params, output_field=field)
+    def _beyond(self, key: Sequence[Any], descending: bool) -> RawSQL:
+        """Rows compared as a whole, which an index on these columns answers by going to the place."""
+        connection = connections[self.rows.db]
+        quote, table = connection.ops.quote_name, self.rows.model._meta.db_table
+        fields = [self._field(name) for name in self.fields]
+        columns = ", ".join(f"{quote(table)}.{quote(column_of(field))}" for field in fields)
+        # Bound as the engine writes them: Django's own text for a time on SQLite has no fraction where it is zero.
+        bound = join(", ", [value(connection, field, part) for field, part in zip(fields, key, strict=True)])
+        sign = "<" if descending else ">"
+        return RawSQL(f"({columns}) {sign} ({bound.text})", bound.params, output_field=BooleanField())
 
     def _field(self, name: str) -> Field[Any, Any]:
         return field_of(self.rows.model, name)

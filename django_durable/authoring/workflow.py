@@ -22,6 +22,7 @@ from django_durable.clock import read_now
 from django_durable.conf import config
 from django_durable.durations import seconds
 from django_durable.engine.messages import send
+from django_durable.engine.reach import reaching
 from django_durable.engine.transitions.start import Order, start
 from django_durable.errors import ExecutionNotFound, TenantRequired
 from django_durable.models import Execution
@@ -116,7 +117,8 @@ class Workflow(Generic[P, R]):
         alias = self.alias(self.start_options.tenant)
         check_transaction(alias)
         order = self._order(alias, encode(arguments, where=f"input of workflow {self.name!r}"))
-        execution: Execution[R] = start(alias, order)
+        with reaching(alias):
+            execution: Execution[R] = start(alias, order)
         return execution
 
     def get(self, key: str, *, tenant: str | None = None) -> Execution[R]:
@@ -133,7 +135,8 @@ class Workflow(Generic[P, R]):
             tenant=tenant or "",
             key=key,
         )
-        found: Any = Execution._base_manager.using(alias).filter(current_key=order.current_key).first()
+        with reaching(alias):
+            found: Any = Execution._base_manager.using(alias).filter(current_key=order.current_key).first()
         if found is None:
             raise ExecutionNotFound(f"workflow {self.name!r} has no execution with key {key!r}")
         return cast("Execution[R]", found)

@@ -20,7 +20,19 @@ from django_durable.ids import random_id
 from django_durable.models.hint import DispatchHint
 from django_durable.models.outbox import Outbox
 from django_durable.planes.selection import spine_alias
-from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, insert_row, is_postgres, join, value
+from django_durable.sql import (
+    Sql,
+    assignments,
+    build,
+    convert,
+    execute,
+    fetch,
+    field_of,
+    insert_row,
+    is_postgres,
+    join,
+    value,
+)
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -186,6 +198,24 @@ def renew(using: str, held: Sequence[tuple[UUID, UUID]], lease_seconds: float) -
     )
     renewed = [Renewal(row[0], row[1]) for row in rows if row[1] is not None]
     return renewed, [row[0] for row in rows if row[1] is None]
+
+
+def hinted(using: str, execution_ids: Sequence[UUID]) -> set[UUID]:
+    """Those of these executions that have a hint, whatever its state: one look-up in the index each.
+
+    By its order, so that no planner reads the whole table instead, whatever it believes about it.
+    """
+    if not execution_ids:
+        return set()
+    connection = connections[using]
+    wanted = [build("({id})", id=_value(connection, "execution_id", one)) for one in execution_ids]
+    statement = build(
+        f"WITH wanted(id) AS (VALUES {{wanted}}) SELECT id FROM wanted WHERE (SELECT h.revision FROM {TABLE} h"
+        " WHERE h.execution_id = wanted.id ORDER BY h.revision LIMIT 1) IS NOT NULL",
+        wanted=join(", ", wanted),
+    )
+    found = (convert(connection, DispatchHint, ["execution_id"], row) for row in fetch(using, statement))
+    return {row["execution_id"] for row in found}
 
 
 def _pair(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID) -> Sql:

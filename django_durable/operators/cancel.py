@@ -6,6 +6,7 @@ from typing import Any
 
 from django_durable.authoring.one_database import check_transaction
 from django_durable.authoring.place import refuse_in_body
+from django_durable.engine.reach import reaching
 from django_durable.engine.transitions import verbs
 from django_durable.models import Execution
 from django_durable.operators.actors import attribution
@@ -20,6 +21,7 @@ def cancel(execution: Execution[Any], *, compensate: bool, actor: Any, reason: s
     """
     refuse_in_body("execution.cancel()", "put it into a step")
     check_transaction(execution.using)
-    won = verbs.cancel(execution.using, execution.pk, attribution(actor, reason, required=False))
-    reload(execution)
+    with reaching(execution.using):
+        won = verbs.cancel(execution.using, execution.pk, attribution(actor, reason, required=False))
+        reload(execution)
     return won

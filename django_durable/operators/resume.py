@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_durable.authoring.place import refuse_in_body
+from django_durable.engine.reach import reaching
 from django_durable.engine.transitions import verbs
 from django_durable.models import Execution
 from django_durable.operators.actors import attribution
@@ -14,5 +15,6 @@ from django_durable.operators.reload import reload
 def resume(execution: Execution[Any], *, actor: Any, reason: str = "") -> None:
     """Resume, past a breakpoint if it stands at one. Raises ``InvalidTransition``."""
     refuse_in_body("execution.resume()", "put it into a step")
-    verbs.resume(execution.using, execution.pk, attribution(actor, reason, required=False))
-    reload(execution)
+    with reaching(execution.using):
+        verbs.resume(execution.using, execution.pk, attribution(actor, reason, required=False))
+        reload(execution)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_durable.authoring.place import refuse_in_body
+from django_durable.engine.reach import reaching
 from django_durable.engine.transitions import verbs
 from django_durable.engine.transitions.reopen import reopen
 from django_durable.models import Execution
@@ -19,9 +20,10 @@ def retry(execution: Execution[Any], *, actor: Any, reason: str) -> None:
     """
     refuse_in_body("execution.retry()", "put it into a step")
     by = attribution(actor, reason, required=True)
-    reload(execution)
-    if execution.status == "blocked":
-        verbs.resume(execution.using, execution.pk, by)
-    else:
-        reopen(execution.using, execution.pk, by)
-    reload(execution)
+    with reaching(execution.using):
+        reload(execution)
+        if execution.status == "blocked":
+            verbs.resume(execution.using, execution.pk, by)
+        else:
+            reopen(execution.using, execution.pk, by)
+        reload(execution)

@@ -7,6 +7,7 @@ from typing import Any
 from django_durable.authoring.one_database import check_transaction
 from django_durable.authoring.place import refuse_in_body
 from django_durable.engine.messages import send
+from django_durable.engine.reach import reaching
 from django_durable.models import Execution
 from django_durable.models.columns import check_name
 from django_durable.payloads import encode
@@ -23,4 +24,5 @@ def send_signal(execution: Execution[Any], name: str, payload: Any, *, dedup_key
         check_name(dedup_key, "dedup_key")
     encoded = encode(payload, where=f"payload of signal {name!r}")
     check_transaction(execution.using)
-    return send(execution.using, execution.pk, f"signal:{name}", encoded, dedup_key)
+    with reaching(execution.using):
+        return send(execution.using, execution.pk, f"signal:{name}", encoded, dedup_key)

@@ -63,10 +63,11 @@ def due_ranges(using: str) -> list[tuple[str, int]]:
     ]
     if not levels:
         return []
+    # The first of each range, by its order: a planner that expects many rows would look for any by reading all.
     statement = build(
-        f"WITH level(queue, priority) AS (VALUES {{levels}}) SELECT queue, priority FROM level WHERE EXISTS"
-        f" (SELECT 1 FROM {TABLE} h WHERE h.state = {{live}} AND h.queue = level.queue"
-        " AND h.priority = level.priority AND h.due_at <= {now})",
+        f"WITH level(queue, priority) AS (VALUES {{levels}}) SELECT queue, priority FROM level WHERE"
+        f" (SELECT h.due_at FROM {TABLE} h WHERE h.state = {{live}} AND h.queue = level.queue"
+        " AND h.priority = level.priority ORDER BY h.due_at LIMIT 1) <= {now}",
         levels=join(", ", levels),
         live=value(connection, field_of(DispatchHint, "state"), DispatchHint.State.LIVE),
         now=sql_now(connection),

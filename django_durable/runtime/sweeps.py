@@ -19,6 +19,7 @@ from django_durable.authoring.registry import all_workflows, code_digest, find_w
 from django_durable.clock import read_now
 from django_durable.dispatch import outbox
 from django_durable.dispatch.definitions import definition_hash
+from django_durable.dispatch.hints import hinted
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import dead_letter
@@ -181,8 +182,8 @@ def rebuild_hints(plane: str) -> int:
     rows = Execution._base_manager.using(plane)
 
     def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
-        hinted = set(hints_of(plane).filter(execution_id__in=keys).values_list("execution_id", flat=True))
-        without = [key for key in keys if key not in hinted]
+        known = hinted(spine_alias(), keys)
+        without = [key for key in keys if key not in known]
         if not without:
             return []
         waits = Q(status__in=("waiting", "paused"), wake_at=None, deadline=None)

@@ -12,7 +12,6 @@ from django.db import connections, transaction
 
 from django_durable import clock
 from django_durable.models import PLANE_MODELS, SPINE_MODELS, DataPlane, SweepClaim, TenantPlacement
-from django_durable.planes import breaker
 from testproject.shop.models import Order
 from tests.crash.endstate import EndState
 from tests.crash.faults import Boundary, Fault, Mode
@@ -79,7 +78,6 @@ class Harness:
     @contextmanager
     def _fresh(self) -> Iterator[None]:
         stage.reset()
-        close_every_breaker()
         self.ledger.clear()
         try:
             with clock.shifted():
@@ -100,8 +98,3 @@ def _empty_tables() -> None:
             for model in (*PLANE_MODELS, *SPINE_MODELS, Order):
                 if model not in kept:
                     cursor.execute(f"DELETE FROM {model._meta.db_table}")
-
-
-def close_every_breaker() -> None:
-    """The processes under test share this one's memory, which a new process would not."""
-    breaker._open.clear()

@@ -59,7 +59,8 @@ def _complaints(row: tuple[Any, ...], hints: list[tuple[Any, ...]]) -> list[str]
     if status == "blocked":
         return [] if BLOCKED in states else ["it has no blocked hint"]
     times = [moment for moment in (wake_at, deadline) if moment is not None]
-    if times and not any(h[4] is not None or (h[3] == LIVE and h[5] <= min(times)) for h in current):
+    # A plane that was away when its hint was due is tried again a moment later.
+    if times and not any(h[4] is not None or (h[3] == LIVE and (here.apart or h[5] <= min(times))) for h in current):
         return [f"it is due at {min(times)} and no hint says so"]
     return _waiting_complaints(row) if status == "waiting" else []
 

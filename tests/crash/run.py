@@ -13,9 +13,8 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.models import Q
 
-from django_durable import clock
+from django_durable import PlaneUnavailable, clock
 from django_durable.models import Checkpoint, DispatchHint, Execution
-from django_durable.runtime.tick import INTERVALS, places
 from tests.crash import acts, liveness
 from tests.crash.acts import Act
 from tests.crash.faults import Fault, Mode
@@ -71,13 +70,7 @@ class Gate:
 def _lapse_and_drain(gate: Gate | None) -> int:
     rows(DispatchHint).filter(token__isnull=False).update(due_at="2000-01-01T00:00:00Z")
     with connections[here.plane].execute_wrapper(gate) if gate is not None else nullcontext():
-        turns = acts.drain()
-    if here.apart:  # what was left between the two databases is for the sweeps
-        for _name, alias in places():
-            for _interval, sweep in INTERVALS.values():
-                sweep(alias)
-        turns += acts.drain()
-    return turns
+        return acts.drain_and_sweep()
 
 
 class Run:
@@ -171,7 +164,7 @@ class Run:
             if not self.observer.see(lambda: act.done(self)) and act.role != "worker":
                 raise Violation(f"the {act.role} was told that it was done, and nothing is there")
         elif not life.dead:
-            lost = isinstance(error, (DatabaseError, InterfaceError)) and self.fault.mode in (
+            lost = isinstance(error, (DatabaseError, InterfaceError, PlaneUnavailable)) and self.fault.mode in (
                 Mode.ERROR_BEFORE,
                 Mode.ERROR_AFTER,
                 Mode.ERROR_TWICE,
@@ -184,6 +177,8 @@ class Run:
             self._remember_what_was_done()
             if not here.apart and (found := self.observer.see(liveness.doctors_violations)):
                 raise Violation("; ".join(found))
+            if here.apart:
+                clock.shift(timedelta(seconds=2))  # past the pause after which a plane is tried again
             if act.role == "worker" and self._recover_at_once:
                 self.observer.recover().result(LONGEST)
                 self.check_now()
@@ -209,8 +204,7 @@ class Run:
                 raise Violation(f"a thawed worker began more bodies: {begun}")
 
     def _token(self) -> Any:
-        rows = rows(Execution).values_list("lease_token", "status")
-        return list(rows)
+        return list(rows(Execution).values_list("lease_token", "status"))
 
     # -- what must hold at any time --------------------------------------------------------------------------
 

@@ -121,13 +121,15 @@ def test_hints_of_vanished_executions_are_cleared_batch_by_batch_on_the_way() ->
 
 @pytest.mark.usefixtures("without_code")
 def test_unknown_work_is_blocked_behind_a_page_of_what_cannot_be() -> None:
-    paused = executions_of(gone, 2 * sweeps.BATCH, status="paused", deadline=LONG_AGO.replace(year=2990))
-    hints_of(paused, LONG_AGO)
-    hints_of([Execution(pk=uuid4(), workflow="field.nobody", version="1", queue="durable")], LONG_AGO)
+    hints_of(executions_of(gone, 2 * sweeps.BATCH, status="paused", deadline=FAR), LONG_AGO)
+    hints_of([Execution(pk=uuid4(), workflow=gone.name, version="1", queue="durable") for _ in range(FEW)], LONG_AGO)
     queued = executions_of(gone, FEW)
     hints_of(queued, LONG_AGO.replace(year=2001))
-    assert sweeps.block_unknown(USING) == FEW
+    late = executions_of(gone, FEW, status="paused", deadline=LONG_AGO)
+    hints_of(late, LONG_AGO.replace(year=2002))
+    assert sweeps.block_unknown(USING) == 2 * FEW
     assert set(Execution.objects.filter(status="blocked").values_list("pk", flat=True)) == ids(queued)
+    assert set(Execution.objects.filter(status="timed_out").values_list("pk", flat=True)) == ids(late)
     assert sweeps.block_unknown(USING) == 0
 
 

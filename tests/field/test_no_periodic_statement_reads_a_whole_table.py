@@ -1,0 +1,264 @@
+"""Field report B102: polls take seconds once millions of runs have finished or sleep.
+
+Every statement that workers and ticks send by themselves is explained on a database that holds mostly what is not
+due: with statistics and before there are any, with plans made for the values and for any values. How a database reads
+its tables is PostgreSQL's to explain, so these tests are collected there only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from django_durable import Context, Execution, step, workflow
+from django_durable.authoring.registry import code_digest
+from django_durable.dispatch.definitions import definition_hash
+from django_durable.dispatch.hints import renew
+from django_durable.models import Checkpoint, DeadLetter, DispatchHint, Message
+from django_durable.runtime import sweeps
+from django_durable.runtime.claiming import claim_pass, terms_of
+from django_durable.runtime.messages_due import MessagesDue
+from django_durable.runtime.queues import waiting_queues
+from django_durable.runtime.tick import INTERVALS, claim_pass_of, tick
+from django_durable.runtime.turn import run_turn
+from tests.driving import lease_of
+from tests.services.project import Project
+
+EXECUTION, HINT, CHECKPOINT, MESSAGE, LETTER = (
+    model._meta.db_table for model in (Execution, DispatchHint, Checkpoint, Message, DeadLetter)
+)
+BIG = {EXECUTION, HINT, CHECKPOINT, MESSAGE}
+COMPLETED, SLEEPING, LISTENING, READY, FAILED, BLOCKED = 100_000, 50_000, 20_000, 5_000, 1_000, 500
+BATCH = 50
+
+
+@step
+def nothing() -> None: ...
+
+
+@workflow
+def ordinary(ctx: Context) -> None:
+    ctx.step(nothing)
+    ctx.sleep(60)
+
+
+@workflow
+def listens(ctx: Context) -> Any:
+    return ctx.wait_for_signal("go")
+
+
+def load() -> None:
+    """Mostly finished and sleeping runs, some that are due, copied from one that was really started."""
+    pattern = ordinary.start()
+    with connection.cursor() as cursor:
+        _copy(cursor, pattern, COMPLETED, status="'completed'", finished_at="now()", encoded_output="'null'")
+        far = "now() + (random() * 60 + 1) * interval '1 day'"
+        _copy(cursor, pattern, SLEEPING, status="'waiting'", wake_at=far)
+        _copy(cursor, pattern, LISTENING, status="'waiting'", awaiting="'[\"signal:go\"]'")
+        _copy(cursor, pattern, READY)
+        _copy(cursor, pattern, FAILED, status="'failed'", finished_at="now()", encoded_error="'{}'")
+        _copy(cursor, pattern, BLOCKED, status="'blocked'", blocked_by=f"'{code_digest()}'")
+        cursor.execute(
+            f"INSERT INTO {HINT} (id, kind, state, execution_id, position, item, plane, revision, epoch, queue, priority,"
+            " definition, avoid, due_at, owner, token, revoked, failures, category)"
+            " SELECT gen_random_uuid(), 0, CASE WHEN status = 'blocked' THEN 1 ELSE 0 END, id, -1, -1, '', revision,"
+            " epoch, queue, priority, %s, blocked_by, COALESCE(wake_at, now() - random() * interval '1 hour'), '', NULL,"
+            f" false, 0, '' FROM {EXECUTION} WHERE id <> %s AND (status IN ('pending', 'blocked') OR wake_at IS NOT NULL)",
+            [definition_hash(ordinary.name, ordinary.version), pattern.pk],
+        )
+        cursor.execute(
+            f"INSERT INTO {CHECKPOINT} (execution_id, position, item, kind, name, status, attempt, begun, queue,"
+            " attempts_log, log) SELECT id, 0, -1, 'sleep', '', 'completed', 1, 1, '', '', ''"
+            f" FROM {EXECUTION} WHERE status IN ('completed', 'waiting')"
+        )
+        cursor.execute(
+            f"INSERT INTO {MESSAGE} (execution_id, channel, payload, accepted_at, consumed_by)"
+            f" SELECT id, 'signal:go', 'null', now(), 0 FROM {EXECUTION} WHERE status = 'completed' LIMIT 20000"
+        )
+        cursor.execute(
+            f"INSERT INTO {LETTER} (execution_id, generation, tenant, workflow, version, correlation_id, status, failures,"
+            " recoveries, created_at, retried_by) SELECT id, 1, '', workflow, version, '', status, '[]', 0, now(), ''"
+            f" FROM {EXECUTION} WHERE status = 'failed'"
+        )
+
+
+def _copy(cursor: Any, pattern: Execution[Any], count: int, **columns: str) -> None:
+    columns = {"id": "gen_random_uuid()", **columns}
+    names = [field.column for field in Execution._meta.concrete_fields]
+    chosen = ", ".join(columns.get(name, f"e.{name}") for name in names)
+    cursor.execute(
+        f"INSERT INTO {EXECUTION} ({', '.join(names)}) SELECT {chosen} FROM {EXECUTION} e,"
+        " generate_series(1, %s) WHERE e.id = %s",
+        [count, pattern.pk],
+    )
+
+
+# -- what is sent --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One statement, and who sent it."""
+
+    by: str
+    sql: str
+    params: tuple[Any, ...]
+
+
+@contextmanager
+def collected(by: str, into: dict[str, Sent]) -> Iterator[None]:
+    """Collect statements by their shape: lists of any length are one."""
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK")):
+            shape = re.sub(r"(\(?%s(::\w+)?\)?(, )?)+", "%s ", sql)
+            into.setdefault(f"{by}: {shape}", Sent(by, sql, tuple(params or ())))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield
+
+
+def claim_batch(*queues: str, blocked: bool = False) -> list[Any]:
+    return claim_pass("default", terms_of(limit=BATCH, queues=queues, blocked=blocked))[0]
+
+
+def work() -> None:
+    """A few turns, and what others do to their runs meanwhile."""
+    claims = claim_batch("durable")
+    assert len(claims) == BATCH
+    renew("default", [(claimed.hint_id, claimed.token) for claimed in claims], 30)
+    for claimed in claims[:3]:
+        run_turn(claimed, lease_of(claimed))
+    talk = listens.using(key="k").start()
+    for claimed in claim_pass("default", terms_of(limit=1, queues=(), hint_id=_hint(talk)))[0]:
+        run_turn(claimed, lease_of(claimed))
+    talk.signal("go")
+    for claimed in claim_pass("default", terms_of(limit=1, queues=(), hint_id=_hint(talk)))[0]:
+        run_turn(claimed, lease_of(claimed))
+    failed = Execution.objects.filter(status="failed").order_by("pk")[0]
+    failed.retry(actor="ann")
+    failed.cancel(actor="ann")
+
+
+def _hint(execution: Execution[Any]) -> Any:
+    return DispatchHint.objects.get(execution_id=execution.pk).pk
+
+
+def sweep_all() -> None:
+    for _interval, sweep in INTERVALS.values():
+        for _ in range(2):
+            assert sweep("default") == 0
+
+
+PERIODIC: dict[str, Callable[[], Any]] = {
+    "queues": lambda: waiting_queues("default"),
+    "claim": lambda: claim_batch("durable", "other"),
+    "claim of an idle queue": lambda: claim_batch("other"),
+    "claim of blocked work": lambda: claim_batch("durable", blocked=True),
+    "messages": lambda: MessagesDue().send("default", lambda _hint, _queue: True),
+    "turns": work,
+    "sweeps": sweep_all,
+    "tick": tick,
+    "sweep claim": lambda: claim_pass_of("default", "unknown", 2.0),
+}
+
+
+# -- how it is read ------------------------------------------------------------------------------------------
+
+
+def explained(sent: Sent, *, generic: bool) -> dict[str, Any]:
+    """The plan that the statement was really run by, undone afterwards."""
+    how = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "
+    with transaction.atomic(), connection.cursor() as cursor:
+        if generic:
+            numbers = iter(range(1, len(sent.params) + 1))
+            text = re.sub("%s|%%", lambda hole: "%" if hole[0] == "%%" else f"${next(numbers)}", sent.sql)
+            cursor.execute(f"PREPARE one AS {text.replace('%', '%%')}", [])
+            holes = ", ".join("%s" for _ in sent.params)
+            try:
+                cursor.execute(f"{how}EXECUTE one({holes})" if holes else f"{how}EXECUTE one", sent.params)
+            finally:
+                found = cursor.fetchone()[0][0]
+                cursor.execute("DEALLOCATE one")
+        else:
+            cursor.execute(how + sent.sql, sent.params)
+            found = cursor.fetchone()[0][0]
+        transaction.set_rollback(True)
+    plan: dict[str, Any] = found
+    return plan
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from nodes(inner)
+
+
+def blocks(plan: dict[str, Any]) -> int:
+    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+
+
+if os.environ.get("TEST_DB") == "postgres":
+
+    def test_each_is_read_by_an_index_and_in_bounds(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        load()
+        offences: list[str] = []
+        for statistics in ("none", "fresh"):
+            if statistics == "fresh":
+                with connection.cursor() as cursor:
+                    cursor.execute("VACUUM ANALYZE")
+            monkeypatch.setattr(sweeps, "_cursors", {})
+            statements: dict[str, Sent] = {}
+            for name, act in PERIODIC.items():
+                with collected(name, statements):
+                    act()
+            assert len(statements) > 40
+            for generic in (False, True):
+                with connection.cursor() as cursor:
+                    mode = "force_generic_plan" if generic else "auto"
+                    cursor.execute(f"SET plan_cache_mode = {mode}")
+                for sent in statements.values():
+                    plan = explained(sent, generic=generic)
+                    where = f"statistics {statistics}, plan {mode}, {sent.by}: {sent.sql[:300]}"
+                    offences += [
+                        f"reads all of {node['Relation Name']}: {where}"
+                        for node in nodes(plan["Plan"])
+                        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in BIG
+                    ]
+                    if blocks(plan) > LIMITS.get(sent.by, 2_500):
+                        offences.append(f"reads {blocks(plan)} blocks: {where}")
+        assert offences == []
+
+    def test_a_claim_costs_what_it_takes_and_an_idle_one_next_to_nothing(project: Project) -> None:
+        load()
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+        costs: dict[str, tuple[int, float]] = {}
+        for name, act in (
+            ("fifty", lambda: claim_batch("durable")),
+            ("none", lambda: claim_batch("other")),
+        ):
+            statements: dict[str, Sent] = {}
+            with collected(name, statements):
+                act()
+            [sent] = statements.values()
+            plans = [explained(sent, generic=False) for _ in range(5)]
+            costs[name] = min(map(blocks, plans)), min(plan["Execution Time"] for plan in plans)
+        assert costs["fifty"][0] < BATCH * 60
+        assert costs["fifty"][1] < 20.0
+        assert costs["none"][0] < 50
+        assert costs["none"][1] < 5.0
+
+
+# Blocks that one statement may read: a claim writes two rows and their indexes for each run that it takes; a sweep
+# that looks for unknown work reads a page of a thousand due hints, and before there are statistics sorts all that are
+# due; a backstop that runs once an hour reads all failed runs.
+LIMITS = {"claim": 60 * BATCH, "turns": 60 * BATCH, "sweeps": 2 * READY, "tick": 2 * READY}
