@@ -64,6 +64,7 @@ def test_verbs_say_unavailable_and_never_not_found() -> None:
         for act in acts:
             with pytest.raises(PlaneUnavailable):
                 act()
+    breaker._open.clear()
     drain()
     assert Execution.objects.locate(execution.pk).output == "x"
 
