@@ -27,6 +27,16 @@ def sql_now(connection: BaseDatabaseWrapper) -> Sql:
     return sql_after(connection, 0.0)
 
 
+def sql_until_now(connection: BaseDatabaseWrapper) -> Sql:
+    """SQL for the current time as the bound of a search, read once a statement.
+
+    ``clock_timestamp()`` itself may differ from row to row, so that no index can be searched by it: a poll would
+    read every row that lies in the future.
+    """
+    now = sql_now(connection)
+    return Sql(f"(SELECT {now.text})", now.params)
+
+
 def sql_after(connection: BaseDatabaseWrapper, seconds: float | None) -> Sql:
     """SQL for the current time plus ``seconds``; NULL for ``None``."""
     if seconds is None:

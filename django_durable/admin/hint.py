@@ -34,7 +34,6 @@ class DispatchHintAdmin(SpineAdmin[DispatchHint]):
         "failures",
         "category",
     )
-    order = ("queue", "priority", "due_at", "id")
     lookups = ("state", "queue")
     list_display = (
         "shown_execution",
@@ -52,7 +51,10 @@ class DispatchHintAdmin(SpineAdmin[DispatchHint]):
     def shelves(self, rows: QuerySet[DispatchHint]) -> list[Shelf[DispatchHint]]:
         """One state after the other."""
         states = (DispatchHint.State.PARKED, DispatchHint.State.BLOCKED, DispatchHint.State.LIVE)
-        return [Shelf(rows=rows.filter(state=state), fields=self.order) for state in states]
+        return [
+            Shelf(rows=rows.filter(state=state), groups=("queue", "priority"), fields=("due_at", "id"))
+            for state in states
+        ]
 
     @admin.display(description=_("state"))
     def shown_state(self, hint: DispatchHint) -> str:

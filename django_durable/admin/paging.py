@@ -7,7 +7,7 @@ the others.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -33,30 +33,41 @@ class WrongCursor(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf(Generic[M]):
-    """Rows in the order of ``fields``, which together tell every two rows apart."""
+    """Rows in the order of ``groups`` and then ``fields``, which together tell every two rows apart."""
 
     rows: QuerySet[M]
     fields: tuple[str, ...]
-    descending: bool = False
+    groups: tuple[str, ...] = ()
+    """Columns of few values, each with many rows: a planner that compares them cannot tell how many lie behind."""
     same: tuple[str, ...] = ()
-    """Columns that are equal in all rows, NULL for one, and stand before ``fields`` in the index to be used."""
+    """Columns that are equal in all rows, NULL for one, and stand before the others in the index to be used."""
+    descending: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What a place in the order is made of."""
+        return (*self.groups, *self.fields)
 
     def take(self, count: int, *, key: Sequence[Any] | None = None, backwards: bool = False) -> list[M]:
         """The next rows behind ``key``, or from the beginning; backwards: in front of it, or from the end."""
         descending = self.descending is not backwards
-        rows = self.rows if key is None else self.rows.filter(self._beyond(key, descending))
-        order = [f"-{name}" if descending else name for name in (*self.same, *self.fields)]
-        return list(rows.order_by(*order)[:count])
+        order = [f"-{name}" if descending else name for name in (*self.same, *self.keys)]
+        found: list[M] = []
+        for rows in self._beyond(key, descending):
+            found += rows.order_by(*order)[: count - len(found)]
+            if len(found) == count:
+                break
+        return found
 
     def key_of(self, row: M) -> list[str]:
         """What tells this row apart, as texts."""
-        return [self._field(name).value_to_string(row) for name in self.fields]
+        return [self._field(name).value_to_string(row) for name in self.keys]
 
     def read_key(self, texts: Sequence[Any]) -> list[Any]:
         """The same back as values. Raises ``WrongCursor``."""
-        if len(texts) != len(self.fields):
-            raise WrongCursor(f"a key here has {len(self.fields)} parts, not {len(texts)}")
-        return [self._read_part(self._field(name), text) for name, text in zip(self.fields, texts, strict=True)]
+        if len(texts) != len(self.keys):
+            raise WrongCursor(f"a key here has {len(self.keys)} parts, not {len(texts)}")
+        return [self._read_part(self._field(name), text) for name, text in zip(self.keys, texts, strict=True)]
 
     @staticmethod
     def _read_part(field: Field[Any, Any], text: Any) -> Any:
@@ -69,14 +80,27 @@ class Shelf(Generic[M]):
             raise WrongCursor(f"a part of the key is no value of {field.name}")
         return part
 
-    def _beyond(self, key: Sequence[Any], descending: bool) -> RawSQL:
+    def _beyond(self, key: Sequence[Any] | None, descending: bool) -> Iterator[QuerySet[M]]:
+        """What lies behind a place, the nearest part first: the rest of its group, then the groups behind it."""
+        if key is None:
+            yield self.rows
+            return
+        place = dict(zip(self.keys, key, strict=True))
+        in_group = self.rows.filter(**{name: place[name] for name in self.groups})
+        yield in_group.filter(self._comparison([place[name] for name in self.fields], descending))
+        for at in reversed(range(len(self.groups))):
+            shared = {name: place[name] for name in self.groups[:at]}
+            name = self.groups[at]
+            yield self.rows.filter(**shared, **{f"{name}__{'lt' if descending else 'gt'}": place[name]})
+
+    def _comparison(self, parts: Sequence[Any], descending: bool) -> RawSQL:
         """Rows compared as a whole, which an index on these columns answers by going to the place."""
         connection = connections[self.rows.db]
         quote, table = connection.ops.quote_name, self.rows.model._meta.db_table
         fields = [self._field(name) for name in self.fields]
         columns = ", ".join(f"{quote(table)}.{quote(column_of(field))}" for field in fields)
         # Bound as the engine writes them: Django's own text for a time on SQLite has no fraction where it is zero.
-        bound = join(", ", [value(connection, field, part) for field, part in zip(fields, key, strict=True)])
+        bound = join(", ", [value(connection, field, part) for field, part in zip(fields, parts, strict=True)])
         sign = "<" if descending else ">"
         return RawSQL(f"({columns}) {sign} ({bound.text})", bound.params, output_field=BooleanField())
 
@@ -94,7 +118,7 @@ class Page(Generic[R]):
 
 
 def turn_page(shelves: Sequence[Shelf[M]], asked: Mapping[str, str], size: int) -> Page[M]:
-    """The page that the parameters ask for, the first one by default. One query a shelf at most.
+    """The page that the parameters ask for, the first one by default. One query a shelf and group at most.
 
     Raises ``WrongCursor``.
     """

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connections
 
 from django_durable.authoring.registry import code_digest, served_hashes
-from django_durable.clock import sql_now
+from django_durable.clock import sql_until_now
 from django_durable.conf import config
 from django_durable.dispatch.hints import TABLE
 from django_durable.engine.transitions.claim import LEVELS
@@ -93,7 +93,8 @@ class MessagesDue:
         if self._blocked_after is None and time.monotonic() - self._blocked_at < BLOCKED_SECONDS:
             return []
         self._blocked_at = time.monotonic()
-        rows = DispatchHint.objects.using(using).filter(state=DispatchHint.State.BLOCKED)
+        # By its number, not by a parameter: a plan for any state would read the whole table in key order.
+        rows = DispatchHint.objects.using(using).extra(where=[f"state = {DispatchHint.State.BLOCKED.value}"])
         rows = rows.filter(definition__in=served_hashes()).exclude(avoid=code_digest())
         if self._blocked_after is not None:
             rows = rows.filter(pk__gt=self._blocked_after)
@@ -130,7 +131,7 @@ def _range(using: str, queue: str, level: int, known: tuple[str, ...], limit: in
         live=bound("state", DispatchHint.State.LIVE),
         queue=bound("queue", queue),
         level=bound("priority", level),
-        now=sql_now(connection),
+        now=sql_until_now(connection),
         known=join(", ", [bound("definition", each) for each in known]),
         limit=Sql("%s", (limit,)),
     )

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from django_durable.authoring.registry import all_workflows, code_digest, find_workflow, served_hashes
 from django_durable.clock import read_now
@@ -254,9 +254,18 @@ def _rebuild(plane: str, execution_id: UUID) -> int:
 
 def write_missing_letters(plane: str) -> int:
     """A backstop: what ended in failure without a dead letter gets one."""
-    letters = DeadLetter.objects.using(plane).filter(execution_id=OuterRef("pk"))
-    missing = Execution._base_manager.using(plane).filter(~Exists(letters), status__in=RETRYABLE).order_by("pk")
-    return sum(_write_letter(plane, execution_id) for execution_id in missing.values_list("pk", flat=True)[:BATCH])
+
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        letters = DeadLetter.objects.using(plane).filter(execution_id__in=keys)
+        known = set(letters.values_list("execution_id", flat=True))
+        return [(key, key) for key in keys if key not in known]
+
+    written = 0
+    for status in RETRYABLE:
+        rows = Execution._base_manager.using(plane).filter(status=status)
+        found = _found(plane, f"letters {status}", _by_key(rows), choose)
+        written += sum(_write_letter(plane, execution_id) for execution_id, _same in found)
+    return written
 
 
 def _write_letter(plane: str, execution_id: UUID) -> int:

@@ -28,6 +28,7 @@ from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import LeaseKeeper
 from django_durable.runtime.queues import Queues
 from django_durable.runtime.sweeper import Sweeper
+from django_durable.runtime.tick import tick
 from django_durable.runtime.turn import run_turn
 
 logger = logging.getLogger("django_durable")
@@ -77,7 +78,9 @@ class Worker:
         sweeper = None if self.until_idle else Sweeper(self._using)
         forget = listen(lambda _hint, _queue: self._wake.set())
         try:
-            if sweeper is not None:
+            if sweeper is None:
+                tick()  # a worker that cron starts is all the tick that there may be
+            else:
                 sweeper.start()
             self._loop()
         finally:
@@ -133,11 +136,14 @@ class Worker:
         with self._lock:
             return self.concurrency - len(self._running)
 
+    def _room(self) -> int:
+        """How many turns may be claimed now."""
+        free = self._free()
+        return free if self.max_turns is None else min(free, self.max_turns - self.turns)
+
     def _pass(self) -> int | None:
         """Claim what is due and hand it out; how many hints were touched, ``None`` while the database is away."""
-        free = self._free()
-        if self.max_turns is not None:
-            free = min(free, self.max_turns - self.turns)
+        free = self._room()
         if free < 1:
             return 0
         try:
@@ -151,7 +157,7 @@ class Worker:
 
     def _look_at_blocked(self) -> int:
         """Now and then what other code was blocked by: then pass after pass, until there is no more of it."""
-        free = self._free()
+        free = self._room()
         if free < 1 or time.monotonic() - self._blocked_at < BLOCKED_SECONDS:
             return 0
         touched = self._claim(free, blocked=True)

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from django_durable.clock import sql_after, sql_now
+from django_durable.clock import sql_after, sql_now, sql_until_now
 from django_durable.conf import config
 from django_durable.dispatch.hints import TABLE as HINT
 from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
@@ -146,7 +146,7 @@ def wanted(
     parts = [
         planes or Sql("h.plane = ''"),
         build("h.state = {state}", state=bound("state", terms.state)),
-        build("h.due_at <= {now}", now=sql_now(connection)),
+        build("h.due_at <= {now}", now=sql_until_now(connection)),
         build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
     ]
     if terms.state == DispatchHint.State.BLOCKED:
@@ -156,7 +156,9 @@ def wanted(
     elif queue is not None and priority is not None:
         parts += [build("h.queue = {queue}", queue=queue), build("h.priority = {level}", level=priority)]
     else:
+        # Every level by name: a range of the index ends at the first column that is left open.
         parts.append(build("h.queue IN ({q})", q=join(", ", [bound("queue", q) for q in terms.queues])))
+        parts.append(Sql(f"h.priority IN ({', '.join(map(str, LEVELS))})"))
     return join(" AND ", parts)
 
 
@@ -232,7 +234,7 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     claims: list[Claimed] = []
     odd: list[Odd] = []
     with transaction.atomic(using=using):
-        for leased in lease(using, terms, wanted(using, terms)):
+        for leased in lease(using, terms):
             try:
                 claim = claim_one(using, terms, leased, sent_at)
             except ValueError:
@@ -244,21 +246,39 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     return claims, odd
 
 
-def lease(using: str, terms: Terms, condition: Sql) -> list[Odd]:
-    """Lease hints that meet a condition: one atomic update, skipping what is locked."""
+def lease(using: str, terms: Terms, *, planes: Sql | None = None) -> list[Odd]:
+    """Lease hints, those of the spine's own plane where no others are named: one atomic update."""
     connection = connections[using]
-    postgres = is_postgres(connection)
+    fresh = Sql("gen_random_uuid()" if is_postgres(connection) else "lower(hex(randomblob(16)))")
     statement = build(
-        f"UPDATE {HINT} SET {{leased}} WHERE id IN (SELECT h.id FROM {HINT} h WHERE {{wanted}}"
-        f" ORDER BY h.priority DESC, h.due_at LIMIT {{limit}}{' FOR UPDATE SKIP LOCKED' if postgres else ''})"
+        f"UPDATE {HINT} SET {{leased}} WHERE id IN ({{first}})"
         " RETURNING id, token, execution_id, revision, epoch, plane",
-        leased=_leased(using, terms, Sql("gen_random_uuid()" if postgres else "lower(hex(randomblob(16)))")),
-        wanted=condition,
-        limit=Sql("%s", (terms.limit,)),
+        leased=_leased(using, terms, fresh),
+        first=_first_due(using, terms, planes),
     )
     names = ["id", "token", "execution_id", "revision", "epoch", "plane"]
     rows = (convert(connection, DispatchHint, names, row) for row in fetch(using, statement))
     return [Odd(hint_id=row.pop("id"), state=terms.state, **row) for row in rows]
+
+
+def _first_due(using: str, terms: Terms, planes: Sql | None) -> Sql:
+    """The ids of the first due hints, by level and age; on PostgreSQL one range a level, past what is locked."""
+    limit = Sql("%s", (terms.limit,))
+    if not is_postgres(connections[using]):
+        return build(
+            f"SELECT h.id FROM {HINT} h WHERE {{wanted}} ORDER BY h.priority DESC, h.due_at LIMIT {{limit}}",
+            wanted=wanted(using, terms, planes=planes),
+            limit=limit,
+        )
+    level = {"priority": Sql("level.priority"), "queue": Sql("level.queue")}
+    return build(
+        "SELECT p.id FROM (VALUES {levels}) AS level(queue, priority) CROSS JOIN LATERAL"
+        f" (SELECT h.id FROM {HINT} h WHERE {{wanted}} ORDER BY h.due_at LIMIT {{limit}} FOR UPDATE SKIP LOCKED) AS p"
+        " LIMIT {limit}",
+        levels=_levels(using, terms),
+        wanted=wanted(using, terms, planes=planes, **level),
+        limit=limit,
+    )
 
 
 def claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed | None:

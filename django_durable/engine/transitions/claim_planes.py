@@ -15,7 +15,7 @@ from django_durable.dispatch.hints import put_back
 from django_durable.dispatch.parking import note_unresolved
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
-from django_durable.engine.transitions.claim import Odd, Terms, claim_one, lease, wanted
+from django_durable.engine.transitions.claim import Odd, Terms, claim_one, lease
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import DispatchHint
 from django_durable.planes.breaker import available, guarded
@@ -29,7 +29,7 @@ PAUSE_SECONDS = 1.0
 
 def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[tuple[str, Odd]]]:
     """Claim tenants' work, oldest first, and what could not simply be claimed with its plane's alias."""
-    leased = repeated(spine, lambda: lease(spine, terms, wanted(spine, terms, planes=_planes_to_try(spine))))
+    leased = repeated(spine, lambda: lease(spine, terms, planes=_planes_to_try(spine)))
     claims: list[Claimed] = []
     odd: list[tuple[str, Odd]] = []
     for hint in leased:
