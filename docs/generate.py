@@ -26,14 +26,14 @@ INTRO = """\
 
 # Errors
 
-Every error of this package is a `DurableError`. They are in `django_durable.errors`, and those that your code may want
-to catch can be imported from `django_durable` too. Each class has a `code`, which stays the same when a message is
-reworded: compare codes or classes, never texts.
+Every error of this package is a `DurableError`. They are in `django_durable.errors`, and those that your code may
+want to catch can be imported from `django_durable` too. Each class has a `code`, which stays the same when a message
+is reworded: compare codes or classes, never texts.
 
 A message says what was wrong, names the value, and says what to do. It never carries a payload, so it may be logged.
 
-In `execution.error["type"]`, in `StepFailed.error_type` and in the command line's output an error has its qualified name,
-such as `django_durable.errors.SignalTimeout`. For an error of your own code that is `shop.errors.SoldOut`, or
+In `execution.error["type"]`, in `StepFailed.error_type` and in the command line's output an error has its qualified
+name, such as `django_durable.errors.SignalTimeout`. For an error of your own code that is `shop.errors.SoldOut`, or
 `builtins.KeyError`.
 """
 
@@ -48,49 +48,51 @@ INTERNAL = {"self", "message", "lineage", "traceback"}
 """Parameters of an error's constructor that are no part of what users read."""
 
 NOTES: dict[str, str] = {
-    "DurableError": "The base of all. `message` is the text. Raised itself where a run reaches `MAX_POSITIONS`: the"
-    " execution is `blocked` then.",
+    "DurableError": "The base of all. `message` is the text. Raised itself where a run reaches `MAX_POSITIONS`:"
+    " the execution is `blocked` then.",
     "FatalError": "Raise it in a step that no retry can help: see [retries](../how-to/retries.md).",
     "RetryAfter": "Raise it in a step to set the next attempt's time: `RetryAfter(delay, message)`.",
-    "DirectCall": "The message has the line, and what to write instead. The execution is `blocked`, so that mended code"
-    " can go on with it. See [replay](../explanation/replay.md).",
+    "DirectCall": "The message has the line, and what to write instead. The execution is `blocked`, so that"
+    " mended code can go on with it. See [replay](../explanation/replay.md).",
     "NotInStep": "Raised to the caller of `current_step()`. In tests, put `step_context()` around the call.",
     "StepFailed": "Raised by `ctx.step` once no attempt is left. `message` is the original error's text, and"
-    " `is_a(SomeError)` tells whether the original error was one of that class. Uncaught, it ends the execution `failed`,"
-    " with the original error's type.",
-    "StepTimeout": "The attempt ran longer than the step's `timeout` or `total_timeout`. It is seen as `StepFailed.error_type`"
-    " or as an attempt's error, since the body itself cannot be interrupted.",
+    " `is_a(SomeError)` tells whether the original error was one of that class. Uncaught, it ends the execution"
+    " `failed`, with the original error's type.",
+    "StepTimeout": "The attempt ran longer than the step's `timeout` or `total_timeout`. It is seen as"
+    " `StepFailed.error_type` or as an attempt's error, since the body itself cannot be interrupted.",
     "StepInterrupted": "Seen as `StepFailed.error_type` of an `at_most_once` step: see"
     " [idempotency](../how-to/idempotency.md). The body may have done its work, or a part of it, or nothing.",
     "WaitTimeout": "The base of the timeouts of waits.",
     "SignalTimeout": "Raised by `ctx.wait_for_signal` at its `timeout` or `until`.",
-    "ExecutionFailed": "Raised by `result()` for an execution that ended `failed`, `timed_out` or `dead`. `error` is what"
-    " `execution.error` has.",
-    "ExecutionCancelled": "Raised by `result()` for a cancelled execution, and by `current_step().raise_if_cancelled()` in"
-    " a step whose result is no longer wanted.",
-    "ExecutionTimedOut": "Seen as `execution.error[\"type\"]` of a `timed_out` execution.",
-    "WorkerLost": "Seen as `execution.error[\"type\"]` of a `dead` execution. Its take-overs list the workers:"
+    "ExecutionFailed": "Raised by `result()` for an execution that ended `failed`, `timed_out` or `dead`. `error`"
+    " is what `execution.error` has.",
+    "ExecutionCancelled": "Raised by `result()` for a cancelled execution, and by"
+    " `current_step().raise_if_cancelled()` in a step whose result is no longer wanted.",
+    "ExecutionTimedOut": 'Seen as `execution.error["type"]` of a `timed_out` execution.',
+    "WorkerLost": 'Seen as `execution.error["type"]` of a `dead` execution. Its take-overs list the workers:'
     " `manage.py durable show ID`.",
     "ExecutionNotFound": "Raised by `get` and `locate`, and by a verb on an execution that was removed.",
-    "ExecutionConflict": "Raised by `start`. Another input under the same key is a mistake of the caller. Where the message"
-    " says that the snapshot cannot see the winner, try the whole transaction again.",
-    "InvalidTransition": "Raised by an operator's verb: resume what is not paused, retry what has not failed, retry what"
-    " somebody else has retried (`actor` says who). Also by `result()` where waiting could never end.",
+    "ExecutionConflict": "Raised by `start`. Another input under the same key is a mistake of the caller. Where"
+    " the message says that the snapshot cannot see the winner, try the whole transaction again.",
+    "InvalidTransition": "Raised by an operator's verb: resume what is not paused, retry what has not failed,"
+    " retry what somebody else has retried (`actor` says who). Also by `result()` where waiting could never"
+    " end.",
     "ExecutionClosed": "Raised by `signal` after the end.",
-    "UnknownWorkflow": "Raised by a start by name. As the reason of a `blocked` execution: the code that runs here does not"
-    " have it; deploy code that does. See [deploying](../how-to/deploying.md).",
+    "UnknownWorkflow": "Raised by a start by name. As the reason of a `blocked` execution: the code that runs"
+    " here does not have it; deploy code that does. See [deploying](../how-to/deploying.md).",
     "DefinitionChanged": "The reason of a `blocked` execution of a workflow with `pin=True`.",
-    "NonDeterminismError": "The reason of a `blocked` execution. The message names the position, what the history has and"
-    " what the code asks for. Also where a context is used from another thread. See"
+    "NonDeterminismError": "The reason of a `blocked` execution. The message names the position, what the history"
+    " has and what the code asks for. Also where a context is used from another thread. See"
     " [deploying](../how-to/deploying.md).",
-    "SuspensionSwallowed": "Ends an execution whose body has a bare `except:` or an `except BaseException` around an operation"
-    " of `ctx`, and goes on after it. Catch `Exception`, or raise again.",
-    "PayloadTooLarge": "Raised before anything is stored; not retried. Store large things elsewhere and pass a reference.",
-    "UnserializableValue": "Raised before anything is stored; not retried. The message names the step and the place in the"
-    " value (`path`). Pass an id or a `Ref` in place of a model instance. A `TypeError` too.",
-    "UndecodableValue": "A value was stored by code that knew more: an Enum member, a class, a field that is gone. Bring it"
-    " back. A `ValueError` too.",
-    "TenantRequired": "Raised by `start`, `get` and `signal` where `UNTENANTED` is `\"refuse\"`.",
+    "SuspensionSwallowed": "Ends an execution whose body has a bare `except:` or an `except BaseException` around"
+    " an operation of `ctx`, and goes on after it. Catch `Exception`, or raise again.",
+    "PayloadTooLarge": "Raised before anything is stored; not retried. Store large things elsewhere and pass a"
+    " reference.",
+    "UnserializableValue": "Raised before anything is stored; not retried. The message names the step and the"
+    " place in the value (`path`). Pass an id or a `Ref` in place of a model instance. A `TypeError` too.",
+    "UndecodableValue": "A value was stored by code that knew more: an Enum member, a class, a field that is"
+    " gone. Bring it back. A `ValueError` too.",
+    "TenantRequired": 'Raised by `start`, `get` and `signal` where `UNTENANTED` is `"refuse"`.',
     "UnknownTenant": "Raised where a tenant is named that is placed nowhere.",
     "PlaneUnavailable": "An outage, not an absence: try again later.",
     "PlaneNotSelected": "A query of the engine's tables, in a project with several planes.",

@@ -174,11 +174,14 @@ def renew(using: str, held: Sequence[tuple[UUID, UUID]], lease_seconds: float) -
     pairs = join(", ", [_pair(connection, hint_id, token) for hint_id, token in sorted(held)])
     due = sql_after(connection, lease_seconds)
     if not is_postgres(connection):
+        # By the ids first: SQLite searches no index for a pair.
         rows = fetch(
             using,
             build(
-                f"UPDATE {TABLE} SET due_at = {{due}} WHERE (id, token) IN (VALUES {{pairs}}) RETURNING id, revoked",
+                f"UPDATE {TABLE} SET due_at = {{due}} WHERE id IN ({{ids}}) AND (id, token) IN (VALUES {{pairs}})"
+                " RETURNING id, revoked",
                 due=due,
+                ids=join(", ", [_value(connection, "id", hint_id) for hint_id, _token in sorted(held)]),
                 pairs=pairs,
             ),
         )

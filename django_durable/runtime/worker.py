@@ -79,7 +79,7 @@ class Worker:
         forget = listen(lambda _hint, _queue: self._wake.set())
         try:
             if sweeper is None:
-                tick()  # a worker that cron starts is all the tick that there may be
+                self._tick_once()
             else:
                 sweeper.start()
             self._loop()
@@ -131,6 +131,13 @@ class Worker:
             # A full house waits for a slot, which rings; an empty one for work.
             self._wake.wait(pause)
             pause = min(config().poll_seconds, pause * 1.5)
+
+    def _tick_once(self) -> None:
+        """A worker that cron starts, and that ends when idle, is all the tick that there may be."""
+        try:
+            tick()
+        except (DatabaseError, InterfaceError) as error:
+            self._note_outage(error)
 
     def _free(self) -> int:
         with self._lock:

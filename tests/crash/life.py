@@ -162,7 +162,7 @@ class Life:
             self._die()
         if mode is Mode.ERROR_BEFORE:
             lose_connection(connection)
-        if mode in STANDING_STILL:
+        if mode in STANDING_STILL and passable:
             self._stand_still()
         result = send()
         if mode in (Mode.KILLED_AFTER, Mode.ERROR_AFTER):

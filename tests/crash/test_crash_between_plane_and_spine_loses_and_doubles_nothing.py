@@ -6,31 +6,27 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.crash.faults import Mode
 from tests.crash.harness import Harness
 from tests.crash.scenario import Scenario
 from tests.crash.scenarios import SCENARIOS
 
 NAMES = (
     "three_steps",
-    "transactional_steps",
     "sleep",
     "signal_after_the_wait",
-    "signal_timeout",
-    "dead_letter",
     "operator_retry",
     "cancel_of_a_waiting_one",
-    "pause_and_resume_while_waiting",
-    "start_in_a_transaction",
     "start_in_a_rolled_back_transaction",
-    "execution_timeout_while_waiting",
 )
+MODES = (Mode.KILLED_BEFORE, Mode.KILLED_AFTER, Mode.ERROR_AFTER, Mode.FROZEN)
 
 
 @pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.name in NAMES], ids=lambda scenario: scenario.name)
 def test_crash_between_plane_and_spine_loses_and_doubles_nothing(
     scenario: Scenario, far_harness: Harness, record_property: Callable[[str, object], None]
 ) -> None:
-    swept = far_harness.sweep(scenario)
+    swept = far_harness.sweep(scenario, MODES)
     record_property("crash_sweep", (len(swept.boundaries), swept.runs))
 
     assert len(swept.boundaries) > 0

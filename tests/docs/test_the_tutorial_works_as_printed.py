@@ -90,9 +90,7 @@ def test_an_install_of_another_package_is_noticed(tmp_path: Path, reader_env: di
         Tutorial(page, tmp_path, reader_env, DISTRIBUTION).play()
 
 
-def test_an_id_must_be_the_same_wherever_the_page_prints_the_same(
-    tmp_path: Path, reader_env: dict[str, str]
-) -> None:
+def test_an_id_must_be_the_same_wherever_the_page_prints_the_same(tmp_path: Path, reader_env: dict[str, str]) -> None:
     first, second = "0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6071", "0197a3c4-5d6e-7f80-9a1b-2c3d4e5f6072"
     command = "python -c \"print('process 7, id {0}, in 0.5 s')\""
     page = tmp_path / "page.md"

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.docs.page import Block, blocks
@@ -185,7 +186,7 @@ class Tutorial:
         if stopped:
             os.kill(worker.pid, signal.SIGINT)
         for line in lines[1:] if stopped else lines:
-            wait_until(lambda line=line: self._find(line, worker), within=90, because=f"the worker says {line!r}")
+            wait_until(partial(self._find, line, worker), within=90, because=f"the worker says {line!r}")
             self._shown.append(line)
         if stopped:
             assert worker.wait(within=60) == 0, worker.stderr
@@ -225,7 +226,7 @@ class Tutorial:
     def _compare(self, shown: Sequence[str], actual: str, where: str) -> None:
         if not shown:
             return  # the page shows nothing of it
-        rest = [line for line in actual.splitlines()]
+        rest = actual.splitlines()
         skipping = False
         for line in shown:
             if line == ANY_LINES:

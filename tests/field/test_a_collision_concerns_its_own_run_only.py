@@ -13,6 +13,7 @@ import pytest
 from django.db.models import QuerySet
 
 from django_durable import Context, Execution, InvalidTransition, workflow
+from django_durable.engine.transitions import recover
 from django_durable.models import DeadLetter, DispatchHint
 from tests.calling import durable
 from tests.driving import claim, drain, lapse_leases
@@ -88,17 +89,25 @@ def test_a_lost_run_that_was_superseded_in_the_meantime_is_recovered_with_fifty_
 
 
 def test_a_row_that_cannot_be_recovered_is_reported_and_the_fifty_others_go_on(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executions = [orders.start() for _ in range(51)]
     assert len(claim(limit=100)) == 51
     odd = executions[20]
-    QuerySet(Execution).filter(pk=odd.pk).update(takeovers="no list")
+    original = recover.note_takeover
+
+    def fails_for_one(row: Any, *args: Any) -> str:
+        if row["id"] == odd.pk:
+            raise ArithmeticError("of this row alone")
+        return original(row, *args)
+
+    monkeypatch.setattr(recover, "note_takeover", fails_for_one)
     lapse_leases()
     with caplog.at_level(logging.ERROR, "django_durable"):
         recovered = claim(limit=100)
     assert {claimed.id for claimed in recovered} == {execution.pk for execution in executions} - {odd.pk}
     assert {row(execution)["recoveries"] for execution in executions if execution is not odd} == {1}
-    assert [record.getMessage() for record in caplog.records] == [f"execution {odd.pk} could not be resolved"]
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [f"execution {odd.pk} could not be resolved (ArithmeticError)"]
     # It is tried again once its own lease is over, alone.
     assert claim(limit=100) == []

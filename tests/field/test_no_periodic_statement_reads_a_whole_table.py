@@ -1,13 +1,12 @@
 """Field report B102: polls take seconds once millions of runs have finished or sleep.
 
-Every statement that workers and ticks send by themselves is explained on a database that holds mostly what is not
-due: with statistics and before there are any, with plans made for the values and for any values. How a database reads
-its tables is PostgreSQL's to explain, so these tests are collected there only.
+Every statement that workers and ticks send by themselves is explained, on PostgreSQL in a database that holds mostly
+what is not due: with statistics and before there are any, with plans made for the values and for any values. SQLite
+explains without running, and decides without statistics: there a few rows will do.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,16 +16,19 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from django_durable import Context, Execution, step, workflow
 from django_durable.authoring.registry import code_digest
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import renew
+from django_durable.engine.transitions.claim import lease
 from django_durable.models import Checkpoint, DeadLetter, DispatchHint, Message
 from django_durable.runtime import sweeps
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.messages_due import MessagesDue
 from django_durable.runtime.queues import waiting_queues
+from django_durable.runtime.sweeps import write_missing_letters
 from django_durable.runtime.tick import INTERVALS, claim_pass_of, tick
 from django_durable.runtime.turn import run_turn
 from tests.driving import lease_of
@@ -36,7 +38,7 @@ EXECUTION, HINT, CHECKPOINT, MESSAGE, LETTER = (
     model._meta.db_table for model in (Execution, DispatchHint, Checkpoint, Message, DeadLetter)
 )
 BIG = {EXECUTION, HINT, CHECKPOINT, MESSAGE}
-COMPLETED, SLEEPING, LISTENING, READY, FAILED, BLOCKED = 60_000, 80_000, 10_000, 3_000, 1_000, 500
+COMPLETED, SLEEPING, ASLEEP, LISTENING, READY, FAILED, BLOCKED = 40_000, 60_000, 10_000, 3_000, 3_000, 1_000, 500
 BATCH = 50
 
 
@@ -55,13 +57,31 @@ def listens(ctx: Context) -> Any:
     return ctx.wait_for_signal("go")
 
 
+@contextmanager
+def without_indexes() -> Iterator[None]:
+    """Rows come faster into tables whose indexes are made afterwards; those behind constraints stay."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT indexname, indexdef FROM pg_indexes WHERE tablename = ANY(%s)"
+            " AND indexname NOT IN (SELECT conname FROM pg_constraint)",
+            [sorted(BIG)],
+        )
+        indexes = cursor.fetchall()
+        for name, _definition in indexes:
+            cursor.execute(f"DROP INDEX {name}")
+        yield
+        for _name, definition in indexes:
+            cursor.execute(definition)
+
+
 def load() -> None:
     """Mostly finished and sleeping runs, some that are due, copied from one that was really started."""
     pattern = ordinary.start()
-    with connection.cursor() as cursor:
+    with without_indexes(), connection.cursor() as cursor:
         _copy(cursor, pattern, COMPLETED, status="'completed'", finished_at="now()", encoded_output="'null'")
         far = "now() + (random() * 60 + 1) * interval '1 day'"
         _copy(cursor, pattern, SLEEPING, status="'waiting'", wake_at=far)
+        _copy(cursor, pattern, ASLEEP, status="'waiting'", wake_at=far, queue="'asleep'")
         _copy(cursor, pattern, LISTENING, status="'waiting'", awaiting="'[\"signal:go\"]'")
         _copy(cursor, pattern, READY)
         _copy(cursor, pattern, FAILED, status="'failed'", finished_at="now()", encoded_error="'{}'")
@@ -160,9 +180,10 @@ def sweep_all() -> None:
 
 PERIODIC: dict[str, Callable[[], Any]] = {
     "queues": lambda: waiting_queues("default"),
-    "claim": lambda: claim_batch("durable", "other"),
-    "claim of an idle queue": lambda: claim_batch("other"),
+    "claim": lambda: claim_batch("durable", "other", "asleep"),
+    "claim where all sleep": lambda: claim_batch("asleep"),
     "claim of blocked work": lambda: claim_batch("durable", blocked=True),
+    "lease for other planes": lambda: lease("default", terms_of(limit=BATCH, queues=("durable", "asleep"))),
     "messages": lambda: MessagesDue().send("default", lambda _hint, _queue: True),
     "turns": work,
     "sweeps": sweep_all,
@@ -192,6 +213,9 @@ def explained(sql: str, params: tuple[Any, ...], *, generic: bool = False) -> di
     return plan
 
 
+WHOLE = rf"SCAN ({'|'.join(sorted(BIG))}|[ehc])"
+
+
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield plan
     for inner in plan.get("Plans", ()):
@@ -205,7 +229,8 @@ def blocks(plan: dict[str, Any]) -> int:
 # Blocks that one statement may read: a claim writes two rows and their indexes for each run that it takes; a sweep
 # that looks for unknown work reads a page of a thousand due hints, and before there are statistics sorts all that are
 # due; a backstop that runs once an hour reads all failed runs.
-LIMITS = {"claim": 60 * BATCH, "turns": 60 * BATCH, "sweeps": 2 * READY, "tick": 2 * READY}
+CLAIM = 60 * BATCH
+LIMITS = {"claim": CLAIM, "lease for other planes": CLAIM, "turns": CLAIM, "sweeps": 2 * READY, "tick": 2 * READY}
 ORDINARY_LIMIT = 1_500
 
 
@@ -230,9 +255,35 @@ def cost_of(act: Callable[[], Any]) -> tuple[int, float]:
     return min(map(blocks, plans)), min(float(plan["Execution Time"]) for plan in plans)
 
 
-if os.environ.get("TEST_DB") == "postgres":
+if connection.vendor == "sqlite":
+
+    def test_each_is_searched_by_an_index(project: Project) -> None:
+        for _ in range(4 * BATCH):
+            ordinary.start()
+        broken = Execution.objects.order_by("pk")[0]
+        QuerySet(Execution).filter(pk=broken.pk).update(status="failed")
+        write_missing_letters("default")
+        found: list[str] = []
+        for by, act in PERIODIC.items():
+
+            def look(sql: str, params: tuple[Any, ...]) -> None:
+                with connection.cursor() as cursor:
+                    cursor.execute(f"EXPLAIN QUERY PLAN {sql}", params)
+                    how = [row[3] for row in cursor.fetchall()]
+                found.extend(f"{one} {by}: {sql[:300]}" for one in how if re.fullmatch(WHOLE, one))
+                if "claim" in by and f"FROM {HINT} h WHERE" in sql:
+                    assert any("queue=? AND priority=? AND due_at<?" in one for one in how), how
+
+            with each_statement(look):
+                act()
+        assert not found, "\n".join(found)
+
+
+if connection.vendor == "postgresql":
 
     def test_each_is_read_by_an_index_and_within_bounds(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+        # A few pages show how a page is read.
+        monkeypatch.setattr(sweeps, "STRETCH", 1_000)
         load()
         found: list[str] = []
         looked_at: Counter[str] = Counter()
@@ -253,8 +304,8 @@ if os.environ.get("TEST_DB") == "postgres":
         assert set(looked_at) == set(PERIODIC)
         assert looked_at.total() > 100
 
-        busy, idle = cost_of(lambda: claim_batch("durable")), cost_of(lambda: claim_batch("other"))
-        assert busy[0] < 60 * BATCH
+        busy, idle = cost_of(lambda: claim_batch("durable")), cost_of(lambda: claim_batch("asleep"))
+        assert busy[0] < CLAIM
         assert busy[1] < 20.0
         assert idle[0] < 50
         assert idle[1] < 5.0

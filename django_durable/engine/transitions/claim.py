@@ -145,7 +145,7 @@ def wanted(
 
     parts = [
         planes or Sql("h.plane = ''"),
-        build("h.state = {state}", state=bound("state", terms.state)),
+        Sql(f"h.state = {int(terms.state)}"),
         build("h.due_at <= {now}", now=sql_until_now(connection)),
         build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
     ]
@@ -164,7 +164,7 @@ def wanted(
 
 def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
     """PostgreSQL, one database. Level by level, so that each level is one range of the index."""
-    limit = Sql("%s", (terms.limit,))
+    limit = _limit(terms)
     condition = wanted(using, terms, priority=Sql("level.priority"), queue=Sql("level.queue"))
     picked = build(
         "SELECT h.id AS hint_id, gen_random_uuid() AS fresh, e.id AS eid, h.revision AS hint_revision,"
@@ -207,6 +207,11 @@ def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], li
         else:
             claims.append(_claimed(using, terms, hint_id, fresh, row, now, sent_at))
     return claims, odd
+
+
+def _limit(terms: Terms) -> Sql:
+    """The number itself: a plan that is made for any number would read and sort everything that is due."""
+    return Sql(str(int(terms.limit)))
 
 
 def _levels(using: str, terms: Terms) -> Sql:
@@ -263,7 +268,7 @@ def lease(using: str, terms: Terms, *, planes: Sql | None = None) -> list[Odd]:
 
 def _first_due(using: str, terms: Terms, planes: Sql | None) -> Sql:
     """The ids of the first due hints, by level and age; on PostgreSQL one range a level, past what is locked."""
-    limit = Sql("%s", (terms.limit,))
+    limit = _limit(terms)
     if not is_postgres(connections[using]):
         return build(
             f"SELECT h.id FROM {HINT} h WHERE {{wanted}} ORDER BY h.priority DESC, h.due_at LIMIT {{limit}}",
