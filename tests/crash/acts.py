@@ -281,8 +281,8 @@ def drain_and_sweep(stop: Any = None) -> int:
     turns = drain(stop)
     if here.apart:
         for _name, alias in sorted(places()):
-            for _interval, sweep in INTERVALS.values():
-                sweep(alias)
+            for name in ("outbox", "dangling"):
+                INTERVALS[name][1](alias)
         turns += drain(stop)
     return turns
 

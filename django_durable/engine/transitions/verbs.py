@@ -21,6 +21,7 @@ from django_durable.engine.transitions.leave import ENDED, FREE, cancel_pending,
 from django_durable.errors import InvalidTransition
 from django_durable.ids import time_ordered_id
 from django_durable.models import Checkpoint, Execution, OperatorAction, OperatorNote
+from django_durable.planes.selection import spine_alias
 from django_durable.signals import execution_finished
 from django_durable.sql import assignments, build, execute, fetch, field_of, insert_row, value
 
@@ -171,8 +172,8 @@ def write_execution(using: str, execution_id: UUID, changes: Mapping[str, Any]) 
 
 
 def note(using: str, row: Mapping[str, Any], verb: str, by: Attribution) -> None:
-    """Record who did what and why: the reason on the plane, the ids on the spine, in this transaction."""
-    connection = connections[using]
+    """Record who did what and why in this transaction; the ids on the spine too, after it where that is elsewhere."""
+    connection, spine = connections[using], spine_alias()
     identity = time_ordered_id()
     common = {
         "id": identity,
@@ -185,4 +186,9 @@ def note(using: str, row: Mapping[str, Any], verb: str, by: Attribution) -> None
         using,
         insert_row(connection, OperatorNote, {**common, "reason": by.reason, "revision": row["revision"]}),
     )
-    execute(using, insert_row(connection, OperatorAction, common))
+    if spine == using:
+        execute(using, insert_row(connection, OperatorAction, common))
+        return
+    action = insert_row(connections[spine], OperatorAction, {**common, "at": sql_now(connections[spine])})
+    # The plane's note is the record. A kill before this leaves the spine without its copy.
+    transaction.on_commit(lambda: execute(spine, action), using=using, robust=True)
