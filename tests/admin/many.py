@@ -19,6 +19,7 @@ __all__ = ["ERROR", "PAYLOAD", "make_checkpoints", "make_everything", "make_exec
 
 PAYLOAD = encode({"rows": "x" * 1_000_000}, where="a test")
 ERROR = encode_failure(ValueError("y" * 200_000), limit=250_000)
+SMALL_ERROR = encode_failure(ValueError("small"))
 
 
 def make_executions(count: int, *, payload: str = "{}", error: str | None = None, **columns: Any) -> list[UUID]:
@@ -65,7 +66,9 @@ def make_checkpoints(execution_id: UUID, count: int, **columns: Any) -> None:
     )
 
 
-def make_letters(execution_ids: Iterable[UUID], *, retried: int = 0, **columns: Any) -> None:
+def make_letters(
+    execution_ids: Iterable[UUID], *, retried: int = 0, error: str = SMALL_ERROR, **columns: Any
+) -> None:
     """One each; of the first so many, somebody has retried."""
     now = timezone.now()
     DeadLetter.objects.bulk_create(
@@ -75,7 +78,7 @@ def make_letters(execution_ids: Iterable[UUID], *, retried: int = 0, **columns: 
             workflow="admin.many",
             version="1",
             status="failed",
-            encoded_error=ERROR,
+            encoded_error=error,
             created_at=now,
             retried_at=now if number < retried else None,
             retried_by="anna" if number < retried else "",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.db import connections, transaction
+from django.db.models import Model
 
 from django_durable import clock
 from django_durable.models import PLANE_MODELS, SPINE_MODELS, DataPlane, SweepClaim, TenantPlacement
@@ -95,6 +96,7 @@ def _empty_tables() -> None:
     kept = (SweepClaim, DataPlane, TenantPlacement)
     for alias in here.aliases:
         with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
-            for model in (*PLANE_MODELS, *SPINE_MODELS, Order):
+            models: tuple[type[Model], ...] = (*PLANE_MODELS, *SPINE_MODELS, Order)
+            for model in models:
                 if model not in kept:
                     cursor.execute(f"DELETE FROM {model._meta.db_table}")

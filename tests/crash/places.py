@@ -46,4 +46,5 @@ def fetch(alias: str, query: str, params: list[Any] | None = None) -> list[tuple
     """The rows of a query."""
     with connections[alias].cursor() as cursor:
         cursor.execute(query, params)
-        return cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found

@@ -7,6 +7,7 @@ import random
 import signal
 import threading
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_a_killed_worker_process_loses_and_doubles_nothing(project: Project, led
     done_before: list[tuple[set[tuple[str, int]], int]] = []
     for _ in range(KILLS):
         goal = len(ledger.calls()) + chance.randint(1, 6)
-        project.wait_for(lambda goal=goal: len(ledger.calls()) >= goal or not _unfinished(unsent))
+        project.wait_for(partial(_came_so_far, ledger, goal, unsent))
         threading.Event().wait(chance.uniform(0, 0.02))
         chance.choice(nurseries).kill(project)
         done_before.append((_finished_steps(), len(ledger.calls())))
@@ -105,6 +106,10 @@ def test_a_killed_worker_process_loses_and_doubles_nothing(project: Project, led
     assert not DispatchHint.objects.exists()
     assert not DeadLetter.objects.exists()
     assert liveness.violations() == liveness.doctors_violations() == []
+
+
+def _came_so_far(ledger: Ledger, goal: int, unsent: list[str]) -> bool:
+    return len(ledger.calls()) >= goal or not _unfinished(unsent)
 
 
 def _unfinished(unsent: list[str]) -> bool:

@@ -22,17 +22,11 @@ from django_durable.models import Execution
 from django_durable.sql import Sql, execute
 from tests.crash.faults import Mode
 from tests.crash.harness import Harness
-from tests.crash.scenario import Scenario
-from tests.crash.scenarios import SCENARIOS
+from tests.crash.scenarios import scenario
 from tests.db.racing import Transaction, append, claim_one, lapsed, racers, take_over, waiter
 from tests.db.racing import journal as read_journal
 from tests.driving import lapse_leases
 from tests.services.project import Project
-
-
-def _scenario(name: str) -> Scenario:
-    (found,) = [scenario for scenario in SCENARIOS if scenario.name == name]
-    return found
 
 
 def _replace(monkeypatch: pytest.MonkeyPatch, original: Callable[..., Any], other: Callable[..., Any]) -> None:
@@ -52,7 +46,7 @@ def test_without_the_token_in_the_fence_the_sweep_fails(harness: Harness, monkey
         return Sql(text, (whole.params[0], *whole.params[2:]))
 
     _replace(monkeypatch, fence, without_token)
-    swept = harness.sweep(_scenario("three_steps"), (Mode.HALF_OVERTAKEN,))
+    swept = harness.sweep(scenario("three_steps"), (Mode.HALF_OVERTAKEN,))
 
     assert any("a thawed worker began more bodies" in violation for violation in swept.violations)
 
@@ -77,7 +71,7 @@ def test_a_wake_that_is_published_before_the_commit_fails_the_sweep(
 
     monkeypatch.setattr(messages, "_send", publish_and_send)
     monkeypatch.setattr(messages, "SpineWork", AlreadyPublished)
-    swept = harness.sweep(_scenario("signal_after_the_wait"), (Mode.FROZEN,))
+    swept = harness.sweep(scenario("signal_after_the_wait"), (Mode.FROZEN,))
 
     assert any("it has no live hint" in violation for violation in swept.violations)
 

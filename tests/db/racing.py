@@ -122,7 +122,8 @@ def take_over_when_free() -> Claimed:
 
 def owner() -> UUID | None:
     """The token of the only execution."""
-    return Execution.objects.using(USING).get().lease_token
+    token: UUID | None = Execution.objects.using(USING).values_list("lease_token", flat=True).get()
+    return token
 
 
 def journal(execution: Execution[Any]) -> dict[int, Record]:

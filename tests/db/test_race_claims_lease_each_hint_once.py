@@ -77,7 +77,7 @@ def test_every_lapsed_lease_is_taken_over_by_exactly_one_worker(project: Project
 
 def test_a_hint_that_somebody_holds_locked_keeps_nobody_from_the_others(project: Project) -> None:
     _start(3)
-    locked = DispatchHint.objects.order_by("due_at").first()
+    locked = DispatchHint.objects.order_by("due_at")[0]
     if os.environ["TEST_DB"] == "postgres":
         with racers() as (holder, worker):
             holding = Transaction(holder)

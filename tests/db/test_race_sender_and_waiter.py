@@ -37,6 +37,7 @@ def test_a_signal_that_commits_late_is_taken_by_the_wait_that_waited_for_it(proj
         sending.commit()
 
         waited = waiting.result(60)
+        assert waited.letter is not None
         assert (waited.suspended, waited.letter.id, waited.letter.payload) == (False, message, '"late"')
         assert Message.objects.get().consumed_by == 1
         assert Execution.objects.get().status == "running"
@@ -158,7 +159,8 @@ if os.environ.get("TEST_DB") == "postgres":
             waiting = turn.begin(wait_for_go, held)
             turn.wait_for_lock(waiting)
             sending.commit()
-            assert waiting.result(60).letter.payload == '"late"'
+            letter = waiting.result(60).letter
+            assert letter is not None and letter.payload == '"late"'
 
     def _set_isolation(level: str) -> None:
         with connections[USING].cursor() as cursor:
