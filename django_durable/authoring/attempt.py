@@ -17,7 +17,8 @@ from django_durable.authoring.place import Where, entered
 from django_durable.authoring.single_database import only_writes_on
 from django_durable.authoring.step import Step
 from django_durable.conf import config
-from django_durable.engine.contention import drop_broken_connection, is_contention, is_disconnect
+from django_durable.database_errors import is_contention, is_disconnect
+from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.journal import Record
 from django_durable.engine.session import Session
 from django_durable.engine.telling import tell

@@ -8,39 +8,16 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import OperationalError, connections
+
+from django_durable.database_errors import is_contention
 
 T = TypeVar("T")
 logger = logging.getLogger("django_durable")
 
-# 40001 serialization_failure, 40P01 deadlock_detected, 55P03 lock_not_available
-_RETRYABLE_STATES = frozenset({"40001", "40P01", "55P03"})
 # SQLite's busy timeout has already waited each time; together about a minute with Django's default of 5 s.
 ATTEMPTS = 12
 LONGEST_PAUSE = 0.5
-
-
-def is_contention(error: BaseException) -> bool:
-    """Whether the database refused for a lock, a deadlock or a serialisation failure."""
-    cause = error.__cause__ or error
-    state = getattr(cause, "sqlstate", None)
-    if state is not None:
-        return state in _RETRYABLE_STATES
-    return isinstance(error, OperationalError) and "locked" in str(error)
-
-
-def is_disconnect(error: BaseException) -> bool:
-    """Whether the connection is gone, so that nobody knows what became of the last statement."""
-    if isinstance(error, InterfaceError):
-        return True
-    if not isinstance(error, OperationalError) or is_contention(error):
-        return False
-    cause = error.__cause__ or error
-    if hasattr(cause, "sqlite_errorname"):
-        return str(cause.sqlite_errorname).startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR"))
-    state = getattr(cause, "sqlstate", None)
-    # Class 08: connection exception; 57P0x: the server shut down or ended the session.
-    return state is None or state.startswith("08") or state in {"57P01", "57P02", "57P03"}
 
 
 def repeated(using: str, attempt: Callable[[], T]) -> T:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from django.db import InterfaceError, OperationalError
 
-from django_durable.engine.contention import is_disconnect
+from django_durable.database_errors import is_disconnect
 from django_durable.errors import PlaneUnavailable
 from django_durable.planes.breaker import note_failure
 from django_durable.planes.registry import planes_in_use

@@ -17,8 +17,9 @@ from typing import Any, NoReturn, TypeVar
 from django.db import InterfaceError, OperationalError, connections
 
 from django_durable.conf import config
+from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.contention import drop_broken_connection, is_contention, is_disconnect
+from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.journal import (
     EXECUTION,
     Record,

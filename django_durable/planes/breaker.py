@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
+from django_durable.database_errors import is_disconnect
+
 logger = logging.getLogger("django_durable")
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -32,7 +34,8 @@ def guarded(alias: str) -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
-        note_failure(alias, error)
+        if is_disconnect(error):  # a missing table, a lock: no outage
+            note_failure(alias, error)
         raise
     note_success(alias)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import InterfaceError, OperationalError, connections
 
+from django_durable.database_errors import is_disconnect
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Execution, ExecutionRoute
 from django_durable.planes.breaker import guarded
@@ -26,7 +27,9 @@ def locate(id: uuid.UUID | str) -> Execution[Any]:
         try:
             with guarded(alias):
                 found: Execution[Any] | None = Execution._base_manager.using(alias).filter(pk=wanted).first()
-        except (OperationalError, InterfaceError):
+        except (OperationalError, InterfaceError) as error:
+            if not is_disconnect(error):
+                raise
             away.append(alias)
             continue
         if found is not None:

@@ -55,7 +55,11 @@ if os.environ.get("TEST_DB") == "postgres":
 
     @pytest.mark.parametrize("kept", [None, 0])
     def test_sessions_that_ended_while_idle_cost_nothing_on_any_alias(
-        kept: int | None, project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, settings: Any
+        kept: int | None,
+        project: Project,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+        settings: Any,
     ) -> None:
         settings.DURABLE = {"LEASE_SECONDS": 60, "TICK_SECONDS": 0.1, "POLL_SECONDS": 0.2}
         entry = {**connections.settings["default"], "CONN_MAX_AGE": kept}

@@ -105,9 +105,7 @@ if os.environ.get("TEST_DB") == "postgres":
         hint = DispatchHint.objects.get()
         others = [workflows.plain.start(f"run {number}") for number in range(30)]
         code = HELD_BY_A_THREAD + FORK + JOINED
-        process = project.spawn(
-            [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], HINT=str(hint.pk)
-        )
+        process = project.spawn([sys.executable, "-W", "ignore::DeprecationWarning", "-c", code], HINT=str(hint.pk))
         for execution in others:
             bench.wait_for_status(execution, "completed")
         # The parent's keeper goes on renewing: the lease is moved on twice after the children are done.

@@ -108,6 +108,12 @@ def test_an_unknown_tenant_and_none_are_refused_and_nothing_is_written() -> None
 def test_a_transaction_on_another_database_is_refused() -> None:
     with pytest.raises(WrongDatabase), transaction.atomic(using=SPINE):
         start("ann")
+    other = start("bob")
+    for act in (lambda: other.signal("answer"), lambda: other.cancel(actor="op")):
+        with pytest.raises(WrongDatabase), transaction.atomic(using=SPINE):
+            act()
+    assert Execution.objects.locate(other.pk).status == "pending"
+    DispatchHint.objects.all().delete()
     with transaction.atomic(using=NORTH):
         execution = start("ann")
         assert not DispatchHint.objects.exists()

@@ -17,7 +17,11 @@ SOURCE = Path(__file__).resolve().parents[2] / PACKAGE
 
 # (floor, modules and rooms, what is done there), from the ground upwards.
 FLOORS: list[tuple[int, str, str]] = [
-    (0, "errors clock durations ids sql signals quiet", "the ground: knows neither tables nor settings"),
+    (
+        0,
+        "errors clock database_errors durations ids sql signals quiet",
+        "the ground: knows neither tables nor settings",
+    ),
     (1, "models migrations", "the tables; who writes which"),
     (2, "conf payloads", "settings as one value; values to text and back"),
     (3, "planes routers", "which database a tenant's work is in"),

@@ -1,0 +1,31 @@
+"""What a database error means: a lost race for a lock, a lost connection, or a mistake."""
+
+from __future__ import annotations
+
+from django.db import InterfaceError, OperationalError
+
+# 40001 serialization_failure, 40P01 deadlock_detected, 55P03 lock_not_available
+_RETRYABLE_STATES = frozenset({"40001", "40P01", "55P03"})
+
+
+def is_contention(error: BaseException) -> bool:
+    """Whether the database refused for a lock, a deadlock or a serialisation failure."""
+    cause = error.__cause__ or error
+    state = getattr(cause, "sqlstate", None)
+    if state is not None:
+        return state in _RETRYABLE_STATES
+    return isinstance(error, OperationalError) and "locked" in str(error)
+
+
+def is_disconnect(error: BaseException) -> bool:
+    """Whether the connection is gone, so that nobody knows what became of the last statement."""
+    if isinstance(error, InterfaceError):
+        return True
+    if not isinstance(error, OperationalError) or is_contention(error):
+        return False
+    cause = error.__cause__ or error
+    if hasattr(cause, "sqlite_errorname"):
+        return str(cause.sqlite_errorname).startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR"))
+    state = getattr(cause, "sqlstate", None)
+    # Class 08: connection exception; 57P0x: the server shut down or ended the session.
+    return state is None or state.startswith("08") or state in {"57P01", "57P02", "57P03"}
