@@ -31,7 +31,7 @@ DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tes
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
-.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-313 check lint types migrations docs demo \
+.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-313 test-313-tiers check lint types migrations docs demo \
 	demo-celery serve clean
 
 help:
@@ -74,6 +74,12 @@ venv-313:
 
 test-313: venv-313
 	$(MAKE) --no-print-directory test $(WITH_313)
+
+# The tiers that meet Django and the database, for CI's time.
+test-313-tiers: venv-313
+	$(MAKE) --no-print-directory test-plain $(WITH_313)
+	$(MAKE) --no-print-directory test-sqlite $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
+	$(MAKE) --no-print-directory test-postgres $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
 
 check: lint types migrations docs
 

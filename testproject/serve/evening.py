@@ -6,6 +6,7 @@ import os
 import shlex
 import socket
 import sys
+from urllib.parse import urlsplit
 
 from django.core.management import call_command
 
@@ -46,9 +47,12 @@ def _check_port(port: int) -> None:
 
 
 def _database() -> str:
-    """What leads another process to the same database."""
+    """What leads another process to the same database. A password of the server's is not shown."""
     name = "DATABASE_URL" if os.environ.get("DATABASE_URL") else "SQLITE_PATH"
-    return f"{name}={shlex.quote(os.environ[name])}"
+    text = os.environ[name]
+    if name == "DATABASE_URL" and (password := urlsplit(text).password):
+        text = text.replace(f":{password}@", ":********@", 1)
+    return f"{name}={shlex.quote(text)}"
 
 
 def _welcome(port: int, logins: list[Login], scenes: list[Scene]) -> str:

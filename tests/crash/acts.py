@@ -23,6 +23,7 @@ from django_durable.engine.lease_state import Lease
 from django_durable.models import DispatchHint, Execution, Message, OperatorNote
 from django_durable.planes import breaker
 from django_durable.runtime.claiming import claim_pass, terms_of
+from django_durable.runtime.sweeps import block_unknown
 from django_durable.runtime.tick import INTERVALS, places
 from django_durable.runtime.turn import run_turn
 from testproject.shop.models import Order
@@ -314,6 +315,25 @@ def work() -> Act:
 def work_until_stopped() -> Act:
     """A worker that is told to stop on its way."""
     return Act("worker", lambda run: drain(stage.stop), lambda run: True)
+
+
+def sweep_unknown() -> Act:
+    """The sweep that blocks what no code here knows."""
+
+    def done(run: Run) -> bool:
+        return run.execution().status == "blocked"
+
+    return Act("sweeper", lambda run: block_unknown(here.plane), done)
+
+
+def expect_status(status: str) -> Act:
+    """A look: this is what it must be by now."""
+
+    def look(run: Run) -> None:
+        if run.execution().status != status:
+            raise Violation(f"it is {run.execution().status}, not {status}")
+
+    return Act("reader", look, lambda run: True)
 
 
 def later(hours: float) -> timedelta:

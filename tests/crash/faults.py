@@ -59,8 +59,10 @@ class Boundary:
         After a statement that commits nothing, death and error leave what they leave before it: the transaction
         is rolled back, and a read has changed nothing.
         """
-        if mode in (Mode.KILLED_AFTER, Mode.ERROR_AFTER, Mode.ERROR_TWICE):
+        if mode in (Mode.KILLED_AFTER, Mode.ERROR_AFTER):
             return self.commits
+        if mode is Mode.ERROR_TWICE:  # only a turn goes on by itself after the first error
+            return self.commits and self.role == "worker"
         if mode is Mode.FROZEN:
             return self.passable
         return self.passable and self.role == "worker" if mode in STANDING_STILL else True

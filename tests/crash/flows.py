@@ -198,6 +198,16 @@ def quitting(ctx: Context, mark: str) -> list[str]:
     return [ctx.step(effect, f"{mark}-0"), ctx.step(leaving, f"{mark}-1"), ctx.step(effect, f"{mark}-2")]
 
 
+@workflow("crash.changing")
+def changing(ctx: Context, mark: str) -> list[str]:
+    """Its code is changed under way, so that it does not match its history, and changed back."""
+    if stage.changed:
+        ctx.sleep(HOUR)
+    first = ctx.step(effect, f"{mark}-0")
+    ctx.sleep(HOUR)
+    return [first, ctx.step(effect, f"{mark}-2")]
+
+
 @workflow("crash.swallowing")
 def swallowing(ctx: Context, mark: str) -> str:
     ctx.step(effect, f"{mark}-0")

@@ -12,8 +12,10 @@ from django.db import connections, transaction
 from django.db.models import Model
 
 from django_durable import clock
+from django_durable.authoring.registry import add_workflow
 from django_durable.models import PLANE_MODELS, SPINE_MODELS, DataPlane, SweepClaim, TenantPlacement
 from testproject.shop.models import Order
+from tests.crash import flows
 from tests.crash.endstate import EndState
 from tests.crash.faults import Boundary, Fault, Mode
 from tests.crash.ledger import Ledger
@@ -79,6 +81,7 @@ class Harness:
     @contextmanager
     def _fresh(self) -> Iterator[None]:
         stage.reset()
+        add_workflow(flows.three_steps)  # a run that broke off may have left it missing
         self.ledger.clear()
         try:
             with clock.shifted():

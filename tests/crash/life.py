@@ -110,9 +110,10 @@ class Life:
         connection.execute_wrappers.clear()
         for name in ("_commit", *GUARDED):
             delattr(connection, name)
-        if self.struck or connection.in_atomic_block:
+        if connection.in_atomic_block or getattr(connection.connection, "closed", connection.connection is None):
             connection.close()
         else:
+            connection.errors_occurred = False
             _spare.append(connection)
 
     # -- between the process and its databases ---------------------------------------------------------------

@@ -27,6 +27,8 @@ __all__ = ["Gate", "Observer", "Run"]
 
 T = TypeVar("T")
 TRIES = 4
+PROMISE_NOTHING = ("worker", "sweeper")
+"""Processes that nobody waits for: they isolate what fails and do it at the next pass."""
 
 
 class Observer:
@@ -161,7 +163,7 @@ class Run:
     def _judge(self, life: Life, act: Act) -> None:
         error = life.error
         if error is None and not life.dead:
-            if not self.observer.see(lambda: act.done(self)) and act.role != "worker":
+            if not self.observer.see(lambda: act.done(self)) and act.role not in PROMISE_NOTHING:
                 raise Violation(f"the {act.role} was told that it was done, and nothing is there")
         elif not life.dead:
             lost = isinstance(error, (DatabaseError, InterfaceError, PlaneUnavailable)) and self.fault.mode in (

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from django_durable.authoring.registry import add_workflow, forget
 from tests.crash import flows
 from tests.crash.acts import (
+    expect_status,
     later,
     restart,
+    resume,
     send,
     start,
     start_again,
     start_rolled_back,
     start_unkeyed,
     start_with_order,
+    sweep_unknown,
     work,
     work_until_stopped,
 )
@@ -19,7 +23,7 @@ from tests.crash.expectation import FIRST_AND_LAST, THREE, done, failed_with
 from tests.crash.faults import RESTARTS
 from tests.crash.life import Violation
 from tests.crash.run import Run
-from tests.crash.scenario import Scenario
+from tests.crash.scenario import NOT_FROZEN, Scenario
 from tests.crash.stage import stage
 
 __all__ = ["ALONE"]
@@ -27,6 +31,22 @@ __all__ = ["ALONE"]
 
 def _repair() -> None:
     stage.repaired = True
+
+
+def _change() -> None:
+    stage.changed = True
+
+
+def _change_back() -> None:
+    stage.changed = False
+
+
+def _go_missing() -> None:
+    forget(flows.three_steps)
+
+
+def _come_back() -> None:
+    add_workflow(flows.three_steps)
 
 
 def _stop() -> None:
@@ -193,6 +213,29 @@ ALONE = [
         maybe=("-0", "-1"),
         letters=1,
         check=failed_with("WorkerLost"),
+    ),
+    Scenario(
+        name="code_that_does_not_match_its_history",
+        sweep_from=3,
+        script=lambda run: [
+            *(start(flows.changing), work(), _change, later(2), work()),
+            *(expect_status("blocked"), _change_back, resume(), work()),
+        ],
+        labels=FIRST_AND_LAST,
+        output=done(*FIRST_AND_LAST),
+        notes={"resume": 1},
+    ),
+    Scenario(
+        name="code_that_is_missing",
+        sweep_from=2,
+        script=lambda run: [
+            *(start(flows.three_steps), _go_missing, sweep_unknown(), expect_status("blocked")),
+            *(_come_back, resume(), work()),
+        ],
+        labels=THREE,
+        output=done(*THREE),
+        notes={"resume": 1},
+        modes=NOT_FROZEN,
     ),
     Scenario(
         name="swallowed_suspension",

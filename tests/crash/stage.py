@@ -18,12 +18,13 @@ class Stage:
     """What a scenario sets up for its bodies; reset before every run."""
 
     repaired: bool = False
+    changed: bool = False
     during: Callable[[], None] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
     def reset(self) -> None:
         """As at the beginning."""
-        self.repaired, self.during, self.stop = False, None, threading.Event()
+        self.repaired, self.changed, self.during, self.stop = False, False, None, threading.Event()
 
 
 stage = Stage()

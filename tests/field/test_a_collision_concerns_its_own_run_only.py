@@ -48,7 +48,7 @@ def superseded() -> tuple[Execution[Any], Execution[Any]]:
 
 
 def row(execution: Execution[Any]) -> dict[str, Any]:
-    return Execution.objects.filter(pk=execution.pk).values().get()
+    return dict(Execution.objects.filter(pk=execution.pk).values().get())
 
 
 def test_a_run_whose_key_has_gone_to_a_newer_one_stays_as_it_is_and_says_by_whom() -> None:

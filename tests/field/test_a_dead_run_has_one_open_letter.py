@@ -6,6 +6,7 @@ and a crash between the letter and the end, leave exactly one open letter.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def test_parallel_sweeps_write_one_letter_each() -> None:
         assert DeadLetter.objects.get(execution_id=execution.pk).encoded_error == execution_error(execution)
 
 
-def execution_error(execution: Execution[Any]) -> str | None:
+def execution_error(execution: Execution[Any]) -> Any:
     return Execution.objects.locate(execution.pk).encoded_error
 
 
@@ -111,7 +112,7 @@ def test_of_operators_who_retry_at_once_one_wins_and_the_run_is_reopened_once() 
             return False
         return True
 
-    operators = [Aside(lambda actor=actor: retry(actor)) for actor in ("ann", "bob", "cleo", "dan")]
+    operators = [Aside(partial(retry, actor)) for actor in ("ann", "bob", "cleo", "dan")]
     for operator in operators:
         operator.start()
     assert [operator.finish() for operator in operators].count(True) == 1

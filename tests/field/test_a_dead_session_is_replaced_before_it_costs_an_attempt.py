@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,6 +48,10 @@ def end_sessions() -> int:
         return int(cursor.fetchone()[0])
 
 
+def has_ended(execution: Execution[Any]) -> bool:
+    return Execution.objects.locate(execution.pk).is_terminal
+
+
 def last_tick() -> Any:
     return SweepClaim.objects.filter(name="tick").values_list("ran_at", flat=True).first()
 
@@ -71,7 +76,7 @@ if os.environ.get("TEST_DB") == "postgres":
             for _ in range(4):
                 executions = [asking.start(next(numbers)) for _ in range(6)]
                 for execution in executions:
-                    wait_until(lambda e=execution: Execution.objects.locate(e.pk).is_terminal, within=20)
+                    wait_until(partial(has_ended, execution), within=20)
                     row = Execution.objects.locate(execution.pk)
                     assert (row.status, row.recoveries) == ("completed", 0)
                     assert [entry["attempts"] for entry in row.history()] == [1, 1]
@@ -92,7 +97,7 @@ if os.environ.get("TEST_DB") == "postgres":
         with embedded_worker(concurrency=2):
             executions = [ended_under.start(number) for number in range(5)]
             for execution in executions:
-                wait_until(lambda e=execution: Execution.objects.locate(e.pk).is_terminal, within=20)
+                wait_until(partial(has_ended, execution), within=20)
         for number, execution in enumerate(executions):
             row = Execution.objects.locate(execution.pk)
             assert (row.output, row.recoveries) == (number, 0)

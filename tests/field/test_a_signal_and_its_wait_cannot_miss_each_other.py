@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ import pytest
 from django.db import connection, transaction
 
 from django_durable import Context, Execution, current_step, step, workflow
+from django_durable.engine import messages
 from django_durable.engine.transitions import wait
 from django_durable.models import DispatchHint, Message
 from django_durable.runtime.turn import run_turn
@@ -38,7 +40,7 @@ def outcome(execution: Execution[Any]) -> tuple[str, Any]:
 def test_a_sender_between_the_check_and_the_registration_wakes_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     execution = one_wait.start()
     sender = Aside(lambda: execution.signal("go", "in the gap"))
-    check = wait.first_unread
+    check = messages.first_unread
 
     def check_and_pause(*args: Any, **kwargs: Any) -> Any:
         letter = check(*args, **kwargs)
@@ -118,6 +120,10 @@ def test_a_sender_that_takes_its_signal_back_leaves_the_run_waiting_for_the_next
     assert outcome(execution) == ("completed", "meant")
 
 
+def ended_with(execution: Execution[Any], value: Any) -> bool:
+    return outcome(execution) == ("completed", value)
+
+
 SENDERS, ROUNDS = 8, 30
 arrivals: dict[UUID, threading.Event] = {}
 
@@ -144,14 +150,14 @@ def start_and_send(seed: int) -> None:
         assert arrived.wait(30)
         time.sleep(dice.uniform(0, 0.005))
         execution.signal("go", number)
-        wait_until(lambda execution=execution: outcome(execution) == ("completed", number), within=20)
+        wait_until(partial(ended_with, execution, number), within=20)
 
 
 def test_signals_that_race_the_registration_all_arrive(settings: Any) -> None:
     # Nothing else may wake a run that missed its signal: no lease lapses, and no sweep looks at waiting runs.
     settings.DURABLE = {"LEASE_SECONDS": 300, "TICK_SECONDS": 300}
     with embedded_worker(concurrency=8):
-        senders = [Aside(lambda seed=seed: start_and_send(seed)) for seed in range(SENDERS)]
+        senders = [Aside(partial(start_and_send, seed)) for seed in range(SENDERS)]
         for sender in senders:
             sender.start()
         for sender in senders:

@@ -31,6 +31,7 @@ from django_durable.runtime.queues import waiting_queues
 from django_durable.runtime.sweeps import write_missing_letters
 from django_durable.runtime.tick import INTERVALS, claim_pass_of, tick
 from django_durable.runtime.turn import run_turn
+from django_durable.sql import column_of
 from tests.driving import lease_of
 from tests.services.project import Project
 
@@ -112,7 +113,7 @@ def load() -> None:
 
 def _copy(cursor: Any, pattern: Execution[Any], count: int, **columns: str) -> None:
     columns = {"id": "gen_random_uuid()", **columns}
-    names = [field.column for field in Execution._meta.concrete_fields]
+    names = [column_of(field) for field in Execution._meta.concrete_fields]
     chosen = ", ".join(columns.get(name, f"e.{name}") for name in names)
     cursor.execute(
         f"INSERT INTO {EXECUTION} ({', '.join(names)}) SELECT {chosen} FROM {EXECUTION} e,"
