@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def guarded_queries(policy: str) -> Iterator[None]:
     if policy == "allow":
         yield
         return
-    guard = _refuse_query if policy == "refuse" else _warn_of_query
+    # An object of its own: the wrappers of a turn within a turn must not be taken for each other.
+    guard = partial(_refuse_query if policy == "refuse" else _warn_of_query)
     guarded = list(connections.all())
     for connection in guarded:
         connection.execute_wrappers.append(guard)

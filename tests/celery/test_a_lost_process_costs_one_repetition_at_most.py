@@ -68,7 +68,8 @@ def test_what_other_code_was_blocked_by_goes_on_here(fleet: Fleet) -> None:
     from django_durable.errors import UnknownWorkflow
 
     execution = fleet.start("quick", "q")
-    assert block_unclaimable("default", execution.id, UnknownWorkflow("not here"), "0" * 16)
+    hint_id = DispatchHint.objects.get(execution_id=execution.id).pk
+    assert block_unclaimable("default", hint_id, execution.id, UnknownWorkflow("not here"), "0" * 16)
     assert fleet.reload(execution).status == "blocked"
     fleet.worker()
     fleet.beat()

@@ -114,6 +114,8 @@ class Life:
             connection.close()
         else:
             connection.errors_occurred = False
+            # What the engine has noted of a connection, a new process would have to find out again.
+            vars(connection).pop("_durable_isolation", None)
             _spare.append(connection)
 
     # -- between the process and its databases ---------------------------------------------------------------
