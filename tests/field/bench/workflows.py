@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from django_durable import Context, Retry, SignalTimeout, step, workflow
+from django_durable import Context, SignalTimeout, step, workflow
 
 
 def folder() -> Path:
@@ -58,15 +58,6 @@ def die_until_fixed(text: str) -> str:
     return text
 
 
-@step(retry=Retry(max_attempts=2, initial=0.0))
-def fail_until_fixed(text: str) -> str:
-    """Fail as long as nobody has mended what is wrong."""
-    write(f"begin {text}")
-    if not (folder() / f"fixed-{text}").exists():
-        raise ValueError("not mended yet")
-    return text
-
-
 @workflow("bench.four_waits")
 def four_waits(ctx: Context) -> list[Any]:
     got = [ctx.wait_for_signal("go")]
@@ -86,12 +77,6 @@ def deadly(ctx: Context) -> str:
     return ctx.step(die_until_fixed, "deadly")
 
 
-@workflow("bench.failing")
-def failing(ctx: Context, name: str) -> str:
-    ctx.step(effect, f"{name}: before")
-    return ctx.step(fail_until_fixed, name)
-
-
 @workflow("bench.plain")
 def plain(ctx: Context, name: str) -> str:
     return ctx.step(effect, name)
@@ -101,8 +86,3 @@ def plain(ctx: Context, name: str) -> str:
 def standing(ctx: Context, name: str) -> str:
     ctx.step(stand, name)
     return ctx.step(effect, f"{name}: after")
-
-
-@workflow("bench.waiting")
-def waiting(ctx: Context) -> Any:
-    return ctx.wait_for_signal("go")
