@@ -321,7 +321,7 @@ def sweep_unknown() -> Act:
     """The sweep that blocks what no code here knows."""
 
     def done(run: Run) -> bool:
-        return run.execution().status == "blocked"
+        return bool(run.execution().status == "blocked")
 
     return Act("sweeper", lambda run: block_unknown(here.plane), done)
 

@@ -44,7 +44,7 @@ class Killed(BaseException):
 class Boundary:
     """One statement or commit: its number, whose it is, and what it is.
 
-    ``commits``: it makes something last. ``passable``: while its process stands before it, others can go on.
+    ``commits``: it makes something last. ``passable``: others can go on while its process stands before it.
     """
 
     number: int

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
 
 from tests.crash.faults import STANDING_STILL, Fault, Killed, Mode, lose_connection, sever
 from tests.crash.places import here
@@ -155,8 +156,7 @@ class Life:
         finish: Callable[[], None] = lambda: None,
     ) -> Any:
         self.check_alive()
-        # In SQLite a transaction holds the only write lock, once it has begun.
-        passable = not any(c.vendor == "sqlite" and _in_transaction(c) for c in self._connections)
+        passable = all(_passable(c, what) for c in self._connections)
         mode = self.fault.meet(self.role, what, commits=commits, passable=passable)
         self.struck = self.struck or mode is not None
         if mode is Mode.ERROR_AFTER and "BEGIN" in what:
@@ -203,5 +203,15 @@ def _connection_of(alias: str) -> BaseDatabaseWrapper:
     return made
 
 
-def _in_transaction(connection: BaseDatabaseWrapper) -> bool:
-    return bool(connection.connection is not None and connection.connection.in_transaction)
+def _passable(connection: BaseDatabaseWrapper, what: str) -> bool:
+    """Whether others can go on while its process stands here, and meet what they would not a statement earlier.
+
+    In SQLite a transaction holds the only write lock, once it has begun. In PostgreSQL others see the same before
+    each of its statements as before its commit: the locks, and nothing else.
+    """
+    raw: Any = connection.connection
+    if raw is None:
+        return True
+    if connection.vendor == "sqlite":
+        return not raw.in_transaction
+    return what.endswith("COMMIT") or raw.closed or raw.info.transaction_status == TransactionStatus.IDLE
