@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django.db import OperationalError, ProgrammingError
 from django.db.models import Model
 
 from django_durable.conf import config
+from django_durable.database_errors import is_disconnect
 from django_durable.models import PLANE_MODELS, SPINE_MODELS
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import selected_alias
@@ -74,6 +76,8 @@ def _aliases() -> frozenset[str]:
 def _registered() -> set[str]:
     try:
         return {plane.database for plane in all_planes().values()}
-    except Exception:
-        # The table of planes may not exist yet: this question is asked by the migration that makes it.
+    except (ProgrammingError, OperationalError) as error:
+        if is_disconnect(error):
+            raise
+        # The table of planes does not exist yet: this question is asked by the migration that makes it.
         return set()

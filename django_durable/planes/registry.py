@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -60,7 +61,12 @@ def all_planes(*, fresh: bool = False) -> dict[str, Plane]:
 
 def _read() -> dict[str, Plane]:
     found = {name: Plane(name, alias) for name, alias in config().planes.items()}
-    for row in DataPlane.objects.using(config().spine).all():
+    spine = config().spine
+    # A savepoint in a transaction: where the table is still to be migrated, the failed read must not end it.
+    inside = transaction.atomic(using=spine) if connections[spine].in_atomic_block else nullcontext()
+    with inside:
+        rows = list(DataPlane.objects.using(spine).all())
+    for row in rows:
         found[row.name] = Plane(row.name, row.database, row.state, row.generation)
     return found
 

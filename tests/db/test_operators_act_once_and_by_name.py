@@ -238,3 +238,31 @@ def past_the_deadline() -> None:
 
     DispatchHint.objects.update(due_at="2000-01-01T00:00:00Z")
     QuerySet(Execution).update(deadline="2000-01-01T00:00:00Z")
+
+
+def test_a_pause_that_a_shutdown_overtook_can_be_taken_back() -> None:
+    from django_durable.engine.transitions import leave
+    from django_durable.engine.transitions.leave import Pages
+
+    execution = chores.using(key="k").start("")
+    [claimed] = claim()
+    execution.pause(actor="ann")
+    assert execution.status == "running"
+    assert leave.release(claimed, Pages())
+    assert status(execution) == "pending"
+    execution.resume(actor="ann")
+    drain()
+    assert status(execution) == "completed"
+
+
+def test_a_pause_that_a_shutdown_overtook_takes_effect_in_the_next_turn() -> None:
+    from django_durable.engine.transitions import leave
+    from django_durable.engine.transitions.leave import Pages
+
+    execution = chores.using(key="k").start("")
+    [claimed] = claim()
+    execution.pause(actor="ann")
+    assert leave.release(claimed, Pages())
+    drain()
+    assert status(execution) == "paused"
+    assert ran == []

@@ -104,7 +104,8 @@ def resume(using: str, execution_id: UUID, by: Attribution) -> None:
     def attempt() -> None:
         with transaction.atomic(using=using):
             now, row = lock_execution(using, execution_id)
-            if row["status"] == "running" and row["pause_requested_at"] is not None:
+            if row["status"] in ("running", "pending") and row["pause_requested_at"] is not None:
+                # Not reached yet: by the turn that runs, or by the next one after a shutdown or a lost worker.
                 write_execution(using, execution_id, {"pause_requested_at": None})
             elif row["status"] in (*SOURCES["resume"], *SOURCES["unblock"]):
                 if row["status"] == "paused":
