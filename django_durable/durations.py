@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 
+from django_durable.showing import shown
+
 __all__ = ["MAXIMUM_SECONDS", "as_timedelta", "aware", "seconds"]
 
 MAXIMUM_SECONDS = 220_000_000_000
 """The longest duration, about 6,970 years: now plus this stays below the year 9999."""
-
-_SHOWN_LENGTH = 80
 
 
 def seconds(value: object, *, name: str, maximum: float | None = None) -> float:
@@ -28,16 +28,16 @@ def seconds(value: object, *, name: str, maximum: float | None = None) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, timedelta)):
         raise TypeError(
             f"{name} must be a number of seconds (int or float) or a timedelta, "
-            f"not {_shown(value)} ({type(value).__name__})."
+            f"not {shown(value)} ({type(value).__name__})."
         )
     # Compared before it becomes a float: an int of any size compares, only a small one converts.
     number = value.total_seconds() if isinstance(value, timedelta) else value
     if isinstance(number, float) and not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, not {_shown(value)}; leave it out to wait without a limit.")
+        raise ValueError(f"{name} must be finite, not {shown(value)}; leave it out to wait without a limit.")
     if number < 0:
-        raise ValueError(f"{name} must not be negative, but is {_shown(value)}; 0 means at once.")
+        raise ValueError(f"{name} must not be negative, but is {shown(value)}; 0 means at once.")
     if number > limit:
-        raise ValueError(f"{name} must be at most {limit:,} seconds, but is {_shown(value)}.")
+        raise ValueError(f"{name} must be at most {limit:,} seconds, but is {shown(value)}.")
     return abs(float(number))  # abs: -0.0 is 0.0
 
 
@@ -54,10 +54,10 @@ def aware(value: object, *, name: str) -> datetime:
     Raises ``TypeError`` for anything but a datetime, ``ValueError`` for a naive or unrepresentable one.
     """
     if not isinstance(value, datetime):
-        raise TypeError(f"{name} must be an aware datetime, not {_shown(value)} ({type(value).__name__}).")
+        raise TypeError(f"{name} must be an aware datetime, not {shown(value)} ({type(value).__name__}).")
     if value.utcoffset() is None:
         raise ValueError(
-            f"{name} must be an aware datetime, but {_shown(value)} has no time zone; use "
+            f"{name} must be an aware datetime, but {shown(value)} has no time zone; use "
             f"django.utils.timezone.now() or make_aware()."
         )
     try:
@@ -65,14 +65,5 @@ def aware(value: object, *, name: str) -> datetime:
     except OverflowError:
         year = value.year
     if not 2 <= year <= 9998:
-        raise ValueError(f"{name} must be between the years 2 and 9998 in UTC, but is {_shown(value)}.")
+        raise ValueError(f"{name} must be between the years 2 and 9998 in UTC, but is {shown(value)}.")
     return value
-
-
-def _shown(value: object) -> str:
-    """The value for an error text: short, and never itself an error (an int of 5,000 digits has no repr)."""
-    try:
-        text = repr(value)
-    except Exception:
-        return f"<{type(value).__name__}>"
-    return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"

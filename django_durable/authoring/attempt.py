@@ -13,6 +13,7 @@ from django.db import DatabaseError, connections, transaction
 
 from django_durable.authoring.current import CurrentStep, _current
 from django_durable.authoring.hygiene import tidied
+from django_durable.authoring.outcome import BodyFailed, BodyQuit, checked_result, quits
 from django_durable.authoring.place import Where, entered
 from django_durable.authoring.single_database import only_writes_on
 from django_durable.authoring.step import Step
@@ -24,35 +25,12 @@ from django_durable.engine.session import Session
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
-from django_durable.errors import StepFailed, StepInterrupted, StepTimeout, UnserializableValue
+from django_durable.errors import StepFailed, StepInterrupted, StepTimeout
 from django_durable.payloads import decode, decode_failure, encode, encode_failure, secrets_in
 from django_durable.signals import step_failed
 
 ATTEMPTS_KEPT = (3, 7)
 """Failed attempts that a checkpoint lists: the first and the last ones."""
-
-
-class BodyQuit(BaseException):
-    """The body ended the way a process ends; the attempt is abandoned, not recorded."""
-
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(type(cause).__name__)
-        self.cause = cause
-
-
-class BodyFailed(Exception):
-    """The body, or the encoding of its result, raised: an outcome to record, unlike an error of the engine."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(type(cause).__name__)
-        self.cause = cause
-
-
-def quits(error: BaseException) -> bool:
-    """Whether an exception stands for the end of the process or task rather than for an outcome."""
-    if not isinstance(error, Exception) or isinstance(error, MemoryError):
-        return True
-    return any(c.__name__ == "SoftTimeLimitExceeded" for c in type(error).__mro__)
 
 
 class Attempts:
@@ -149,7 +127,7 @@ class Attempts:
         token = _current.set(step)
         try:
             with entered(Where.STEP, self.session), tidied(f"step {self.step.name!r}"):
-                return _checked_result(self.step, self.step.run(*args, **kwargs))
+                return checked_result(self.step.name, self.step.run(*args, **kwargs))
         except BaseException as error:
             if isinstance(error, Exception) and not quits(error):
                 raise BodyFailed(error) from error
@@ -305,17 +283,6 @@ class Attempts:
         pages = self.session.pages_with(self.record, self.position, "step", self.step.name, changes)
         if expire_attempt(self.session.claim, pages, due_at):
             self.session.lease.lost = True
-
-
-def _checked_result(step: Step[..., Any], value: Any) -> Any:
-    """A coroutine or generator is work that was not done, never a result."""
-    if hasattr(value, "__await__") or hasattr(value, "send"):
-        if hasattr(value, "close"):
-            value.close()
-        raise UnserializableValue(
-            f"step {step.name!r} returned a {type(value).__name__}: its work was not done; make it a plain function"
-        )
-    return value
 
 
 def _capped(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
 from django_durable.conf import kinds
-from django_durable.conf.problem import Fault, Problem, shown
+from django_durable.conf.problem import Fault, Problem
+from django_durable.showing import shown
 
 __all__ = ["Config", "Problem", "config", "read", "read_settings"]
 

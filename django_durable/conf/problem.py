@@ -25,7 +25,6 @@ _HINTS: Final[Mapping[str, str]] = {
     "value": gettext_noop("Correct it, or leave the key out for its default, %(default)s."),
     "combination": gettext_noop("Lower the one or raise the other."),
 }
-_SHOWN_LENGTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +52,3 @@ class Problem:
     def _parts(self, translate: Callable[[str], str]) -> dict[str, str]:
         expected = translate(self.expected) if self.expected else ""
         return {"key": repr(self.key), "expected": expected, **self.parts}
-
-
-def shown(value: object) -> str:
-    """The value's ``repr``, shortened; a broken one gives the type's name instead of an error."""
-    try:
-        text = repr(value)
-    except Exception:
-        return f"<{type(value).__name__}>"
-    return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"

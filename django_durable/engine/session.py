@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError, connections
 
 from django_durable.conf import config
 from django_durable.database_errors import is_contention, is_disconnect
+from django_durable.engine import mismatch
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.journal import (
@@ -80,9 +81,7 @@ class Session:
     def check_usable(self) -> None:
         """Refuse an operation from another thread, after a suspension, or once the turn is broken."""
         if threading.get_ident() != self._thread:
-            self.broken = NonDeterminismError(
-                "the context was used from another thread; call ctx from the workflow's own thread only"
-            )
+            self.broken = mismatch.other_thread()
             raise self.broken
         if self.suspended:
             raise Suspended
@@ -101,9 +100,9 @@ class Session:
         if record is None:
             self._stop_at_boundary(position)
             if position < self._recorded:
-                self._refuse_gap(position, kind, name)
+                self._refuse(mismatch.derived_value(position, kind, name))
         elif (record.kind, record.name) != (kind, name):
-            self._refuse(record, kind, name)
+            self._refuse(mismatch.other_operation(record, kind, name))
         self.position = position + 1
         return position, record
 
@@ -112,7 +111,7 @@ class Session:
         self.check_usable()
         record = self.history.get(self.position)
         if record is not None:
-            self._refuse(record, kind, "")
+            self._refuse(mismatch.other_operation(record, kind, ""))
         self.position += 1
         return self.position - 1
 
@@ -120,25 +119,12 @@ class Session:
         """Refuse an end that leaves records unread: the code no longer asks for them."""
         if self.position < self._recorded:
             record = self.history[min(p for p in self.history if p >= self.position)]
-            self.broken = NonDeterminismError(
-                f"position {record.position}: the history has {record.kind} {record.name!r}, but the code ended"
-                " before it; deploy the code that wrote the history, then resume"
-            )
+            self.broken = mismatch.early_end(record)
             raise self.broken
 
-    def _refuse_gap(self, position: int, kind: str, name: str) -> NoReturn:
-        self.broken = NonDeterminismError(
-            f"position {position}: the history has a derived value (ctx.uuid() or ctx.random()), the code asks"
-            f" for {kind} {name!r}; deploy the code that wrote the history, then resume"
-        )
-        raise self.broken
-
-    def _refuse(self, record: Record, kind: str, name: str) -> NoReturn:
-        self.broken = NonDeterminismError(
-            f"position {record.position}: the history has {record.kind} {record.name!r}, the code asks for"
-            f" {kind} {name!r}; deploy the code that wrote the history, then resume"
-        )
-        raise self.broken
+    def _refuse(self, error: NonDeterminismError) -> NoReturn:
+        self.broken = error
+        raise error
 
     def _stop_at_boundary(self, position: int) -> None:
         limit = config().max_positions
@@ -226,10 +212,7 @@ class Session:
             self.pause_asked = self.persistently(lambda: pause_is_asked(self.claim))
             return
         if why is Refusal.FOREIGN:
-            self.broken = NonDeterminismError(
-                f"position {position} was written by another turn while this one held the execution"
-            )
-            raise self.broken
+            self._refuse(mismatch.other_turn(position))
         self.abandon(why.value)
 
     def _explain(self, position: int | None = None) -> Refusal:

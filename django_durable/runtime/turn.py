@@ -9,9 +9,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from django_durable.authoring.attempt import BodyQuit, quits
 from django_durable.authoring.context import Context
 from django_durable.authoring.hygiene import tidied
+from django_durable.authoring.outcome import BodyQuit, quits
 from django_durable.authoring.place import Where, entered, guarded_queries
 from django_durable.authoring.registry import code_digest, find_workflow
 from django_durable.authoring.workflow import Workflow

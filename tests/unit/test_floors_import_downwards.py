@@ -19,7 +19,7 @@ SOURCE = Path(__file__).resolve().parents[2] / PACKAGE
 FLOORS: list[tuple[int, str, str]] = [
     (
         0,
-        "errors clock database_errors durations ids sql signals quiet",
+        "errors clock database_errors durations ids showing sql signals quiet",
         "the ground: knows neither tables nor settings",
     ),
     (1, "models migrations", "the tables; who writes which"),
