@@ -18,7 +18,8 @@ SETTINGS = "testproject.serve.settings"
 def main(argv: Sequence[str] | None = None) -> int:
     """0 where it was stopped, 1 where a server ended by itself, 2 where it could not begin."""
     port = _port(argv)
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # Ctrl-C too: a shell that starts something in the background has it ignored from the start.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
         with staged(celery=False, body_seconds=0.0):
