@@ -10,9 +10,9 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from django_durable.cli.values import OWN_WORDS
 from django_durable.conf import config
 from django_durable.errors import UndecodableValue, qualified_name
+from django_durable.operators.inspect import OWN_WORDS
 from django_durable.operators.permissions import PermissionHolder, may
 from django_durable.payloads import decode, describe_failure, redact, redact_text, summarize
 

@@ -6,6 +6,7 @@ import difflib
 from argparse import ArgumentParser
 from typing import Any
 
+from django_durable.authoring.arguments import bound_arguments
 from django_durable.authoring.registry import all_workflows, find_workflow
 from django_durable.authoring.workflow import Workflow
 from django_durable.cli.exits import Exit, refusal, usage
@@ -14,7 +15,6 @@ from django_durable.cli.output import Output
 from django_durable.cli.verb import Verb
 from django_durable.errors import DurableError, UnknownWorkflow
 from django_durable.payloads import coerce_arguments
-from django_durable.runtime.turn import bound_arguments
 
 __all__ = ["Start"]
 

@@ -6,12 +6,10 @@ from typing import Any
 
 from django_durable.conf import config
 from django_durable.errors import UndecodableValue
+from django_durable.operators.inspect import OWN_WORDS
 from django_durable.payloads import decode, describe_failure, redact, redact_text, summarize
 
 __all__ = ["Values"]
-
-OWN_WORDS = ("blocked", "dead", "timed_out")
-"""Statuses whose error is the engine's own text, which never carries a payload."""
 
 
 class Values:
@@ -28,7 +26,7 @@ class Values:
             return summarize(text)
         try:
             return redact(decode(text), config().redact)
-        except UndecodableValue as error:
+        except (UndecodableValue, OSError) as error:  # OSError: a codec's key service is away
             return f"<{summarize(text)}: {error}>"
 
     def error(self, text: str | None, *, status: str = "") -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from django_durable.cli.check_replay import CheckReplay
 from django_durable.cli.dead_letters import ListDeadLetters
 from django_durable.cli.doctor import Doctor
 from django_durable.cli.history import History
@@ -35,6 +36,7 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     ShowStats,
     ListWorkflows,
     ListDeadLetters,
+    CheckReplay,
     Doctor,
 )
 VERBS: Final[dict[str, Verb]] = {verb.name: verb() for verb in CLASSES}

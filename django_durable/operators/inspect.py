@@ -7,6 +7,9 @@ from typing import Any
 from django_durable.models import Checkpoint, Execution
 from django_durable.payloads import decode, describe_failure
 
+OWN_WORDS = ("blocked", "dead", "timed_out")
+"""Statuses whose error is the engine's own text, which never carries a payload."""
+
 
 def read_history(execution: Execution[Any]) -> list[dict[str, Any]]:
     """The checkpoints in order, as plain dictionaries."""

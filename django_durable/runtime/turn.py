@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from django_durable.authoring.arguments import bound_arguments
 from django_durable.authoring.context import Context
 from django_durable.authoring.hygiene import tidied
 from django_durable.authoring.outcome import BodyQuit, quits
@@ -80,18 +81,6 @@ def _check_pin(session: Session, workflow: Workflow[..., Any]) -> None:
             f"workflow {workflow.name!r} version {workflow.version!r} is pinned and its source differs from the one"
             " that this run started with; deploy that source again"
         )
-
-
-def bound_arguments(workflow: Workflow[..., Any], stored: dict[str, Any]) -> inspect.BoundArguments:
-    """The stored input on today's signature. Raises ``TypeError`` where they do not fit."""
-    if not isinstance(stored, dict):
-        raise TypeError(f"the stored input of workflow {workflow.name!r} is a {type(stored).__name__}, not arguments")
-    bound = inspect.BoundArguments(workflow.signature, stored)
-    unknown = set(stored) - set(workflow.signature.parameters)
-    if unknown:
-        raise TypeError(f"workflow {workflow.name!r} no longer has the parameter {', '.join(sorted(unknown))}")
-    workflow.signature.bind(*bound.args, **bound.kwargs)
-    return bound
 
 
 def _settle(session: Session, workflow: Workflow[..., Any], arguments: inspect.BoundArguments) -> None:

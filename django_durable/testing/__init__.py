@@ -26,15 +26,17 @@ _FUNCTIONS = (
 _HOMES = {
     "DurableKit": "django_durable.testing.kit",
     "DurableTestMixin": "django_durable.testing.mixin",
-    "assert_replays": "django_durable.testing.replay",
+    "assert_replays": "django_durable.testing.expectations",
     "assert_steps": "django_durable.testing.expectations",
-    "export_history": "django_durable.testing.history",
+    "export_history": "django_durable.authoring.recorded",
     "live_worker": "django_durable.testing.live",
     "step_context": "django_durable.testing.fake_step",
     **dict.fromkeys(_FUNCTIONS, "django_durable.testing.functions"),
 }
 
 if TYPE_CHECKING:
+    from django_durable.authoring.recorded import export_history as export_history
+    from django_durable.testing.expectations import assert_replays as assert_replays
     from django_durable.testing.expectations import assert_steps as assert_steps
     from django_durable.testing.fake_step import step_context as step_context
     from django_durable.testing.functions import advance as advance
@@ -44,11 +46,9 @@ if TYPE_CHECKING:
     from django_durable.testing.functions import run as run
     from django_durable.testing.functions import run_until_idle as run_until_idle
     from django_durable.testing.functions import stub_step as stub_step
-    from django_durable.testing.history import export_history as export_history
     from django_durable.testing.kit import DurableKit as DurableKit
     from django_durable.testing.live import live_worker as live_worker
     from django_durable.testing.mixin import DurableTestMixin as DurableTestMixin
-    from django_durable.testing.replay import assert_replays as assert_replays
 
 __all__ = sorted(_HOMES)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django_durable.authoring.recorded import read_history
+from django_durable.authoring.replay import find_departure
 from django_durable.authoring.step import Step
+from django_durable.authoring.workflow import Workflow
 from django_durable.models import Checkpoint, Execution
 
 
@@ -26,6 +29,21 @@ def assert_steps(execution: Execution[Any], names: Sequence[str | Step[..., Any]
         raise AssertionError(
             f"execution {execution.pk} ({execution.workflow}) has not completed these steps in this order"
             f" (- expected, + completed):\n{difference}"
+        )
+
+
+def assert_replays(workflow: Workflow[..., Any], history: Sequence[Mapping[str, Any]]) -> None:
+    """Call the workflow's body with a stored history, without database and without running any step.
+
+    ``history`` is what ``export_history`` gave, also after a trip through JSON, or a start entry followed by what
+    ``execution.history()`` gave. Every operation has to meet the record of its position; behind the last record
+    the code may do what it likes, as a run that was under way would. Raises ``AssertionError`` that names the
+    position where they part, ``ValueError`` for what is no history.
+    """
+    problem = find_departure(workflow, read_history(history))
+    if problem is not None:
+        raise AssertionError(
+            f"workflow {workflow.name!r} version {workflow.version!r} does not replay the history: {problem}"
         )
 
 

@@ -12,6 +12,7 @@ from django.db import connections
 
 from django_durable.authoring.current import CurrentStep
 from django_durable.authoring.options import StartOptions
+from django_durable.authoring.recorded import export_history
 from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.clock import shifted
@@ -23,11 +24,9 @@ from django_durable.testing import ambient, overrides
 from django_durable.testing.clockwork import Clockwork
 from django_durable.testing.crash import CrashedTurn
 from django_durable.testing.driver import Driver
-from django_durable.testing.expectations import assert_steps
+from django_durable.testing.expectations import assert_replays, assert_steps
 from django_durable.testing.fake_step import step_context
-from django_durable.testing.history import export_history
 from django_durable.testing.overrides import StepOverride
-from django_durable.testing.replay import assert_replays
 from django_durable.testing.timeline import Skip
 
 _OPTIONS = frozenset(StartOptions.__dataclass_fields__)

@@ -116,6 +116,14 @@ execution.pause(actor="ann", reason="wait")
 execution.resume()
 
 
+async def view(number: int) -> dict[str, object]:
+    begun = await fulfil.using(key=f"order-{number}").astart(number)
+    assert_type(begun, Execution[dict[str, object]])
+    assert_type(await begun.asignal("reviewed", None, dedup_key="once"), int)
+    assert_type(await begun.acancel(actor="ann"), bool)
+    return await begun.aresult(timeout=1.0)
+
+
 def uses_ref(ref: Ref[Any]) -> None:
     ref.load()
 

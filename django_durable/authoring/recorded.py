@@ -1,4 +1,4 @@
-"""A history outside the database: exported for a test that replays it, read back by that test."""
+"""A recorded history outside the database: exported for a replay, and read back by it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReadHistory:
 
 
 def export_history(execution: Execution[Any]) -> list[dict[str, Any]]:
-    """The execution's history as JSON-able data, to be stored in a file and given to ``assert_replays``.
+    """The execution's history as JSON-able data, to be stored in a file and replayed by a test.
 
     A ``start`` entry, then what ``execution.history()`` gives, times as ISO 8601 text and values with their type
     tags. It holds the run's inputs, results, error texts and its seed (what ``ctx.random()`` and ``ctx.uuid()``

@@ -1,17 +1,18 @@
-"""assert_replays: does the code of today take the way of a history that was recorded before?"""
+"""find_departure: does the code of today take the way of a history that was recorded before?"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, NoReturn
 from uuid import UUID
 
+from django_durable.authoring.arguments import bound_arguments
 from django_durable.authoring.context import Context
 from django_durable.authoring.hygiene import tidied
 from django_durable.authoring.place import Where, entered, guarded_queries
+from django_durable.authoring.recorded import ReadHistory, id_of
 from django_durable.authoring.workflow import Workflow
 from django_durable.conf import config
 from django_durable.engine.claimed import COLUMNS, Claimed
@@ -21,27 +22,17 @@ from django_durable.engine.ownership import Suspended
 from django_durable.engine.session import Session
 from django_durable.errors import NonDeterminismError, SuspensionSwallowed
 from django_durable.payloads import decode
-from django_durable.runtime.turn import bound_arguments
-from django_durable.testing.history import ReadHistory, id_of, read_history
 
 _ADVICE = "; deploy the code that wrote the history, then resume"
 
 
-def assert_replays(workflow: Workflow[..., Any], history: Sequence[Mapping[str, Any]]) -> None:
-    """Call the workflow's body with a stored history, without database and without running any step.
+def find_departure(workflow: Workflow[..., Any], read: ReadHistory) -> str | None:
+    """Where the code of today leaves the way of a stored history: a text that names the position, or ``None``.
 
-    ``history`` is what ``export_history`` gave, also after a trip through JSON, or a start entry followed by what
-    ``execution.history()`` gave. Every operation has to meet the record of its position; behind the last record
-    the code may do what it likes, as a run that was under way would. Raises ``AssertionError`` that names the
-    position where they part, ``ValueError`` for what is no history.
+    Calls the workflow's body without database and without running any step. Every operation has to meet the record
+    of its position; behind the last record the code may do what it likes, as a run that was under way would.
     """
-    read = read_history(history)
-    session = ReplaySession(_claim_of(workflow, read), read.records)
-    problem = _follow(session, workflow, read)
-    if problem is not None:
-        raise AssertionError(
-            f"workflow {workflow.name!r} version {workflow.version!r} does not replay the history: {problem}"
-        )
+    return _follow(ReplaySession(_claim_of(workflow, read), read.records), workflow, read)
 
 
 def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHistory) -> str | None:
