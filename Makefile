@@ -20,6 +20,7 @@ DJANGO ?= Django~=5.2.0
 # Tools are run as modules: a script's first line names the folder that it was installed in.
 PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal -q $(ARGS)
 POSTGRES = $(PY) -m testproject.services.postgres
+POOLER = $(PY) -m testproject.services.pooler
 BROKER = $(PY) -m testproject.services.valkey
 
 # A tier without database runs once; the others run on both backends.
@@ -27,11 +28,13 @@ PLAIN_TIERS = $(wildcard tests/unit tests/typing)
 DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/properties tests/crash tests/processes tests/celery tests/admin \
 	tests/docs)
 
+POOLED_TIERS = tests/db tests/crash tests/field tests/properties
+
 # The other end of what is supported: the newest Python and Django.
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
-.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-313 test-313-tiers check lint types migrations docs demo \
+.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-pooled test-313 test-313-tiers check lint types migrations docs demo \
 	demo-celery serve clean
 
 help:
@@ -40,6 +43,7 @@ help:
 	@echo 'make serve         the admin and a worker on some executions, until Ctrl-C (ARGS="--port 8001")'
 	@echo 'make test          every test, on SQLite and on PostgreSQL'
 	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
+	@echo 'make test-pooled   the database tiers through a transaction-pooling proxy'
 	@echo 'make check         lint, types, migrations, documentation'
 	@echo 'make docs          the documentation, in docs/_build'
 	@echo 'make venv          the virtual environment that the others use, in $(VENV)'
@@ -65,6 +69,10 @@ test-sqlite: venv
 
 test-postgres: venv
 	TEST_DB=postgres $(PYTEST) $(DATABASE_TIERS)
+
+# The same through a proxy that hands out a server session for each transaction.
+test-pooled: venv
+	TEST_DB=postgres $(POSTGRES) --not-durable -- $(POOLER) --size=6 -- $(PYTEST) $(POOLED_TIERS)
 
 venv-313:
 	@if [ -z '$(PYTHON_313)' ]; then \

@@ -37,6 +37,7 @@ class Config:
 
     lease_seconds: Annotated[float, kinds.PAUSE] = 30.0
     poll_seconds: Annotated[float, kinds.PAUSE] = 1.0  # an unset one is never longer than the lease
+    notify: Annotated[bool, kinds.SWITCH] = False
     tick_seconds: Annotated[float, kinds.PAUSE] = 1.0
     worker_concurrency: Annotated[int, kinds.COUNT] = 4
     worker_shutdown_seconds: Annotated[float, kinds.PAUSE_OR_ZERO] = 30.0  # an unset one follows the lease

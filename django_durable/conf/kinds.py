@@ -78,6 +78,12 @@ def _one_of(value: object, *, choices: tuple[str, ...]) -> Any:
     return value
 
 
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
 def _module(value: object) -> str:
     name = _name(value)
     if not all(part.isidentifier() for part in name.split(".")):
@@ -150,6 +156,7 @@ COUNT = Kind(partial(_whole, least=1), gettext_noop("a whole number from 1 to 21
 COUNT_OR_ZERO = Kind(partial(_whole, least=0), gettext_noop("a whole number from 0 to 2147483647"))
 SIZE = Kind(partial(_whole, least=1, most=LARGEST_TEXT), gettext_noop("a whole number of bytes from 1 to 1000000000"))
 NAME = Kind(_name, gettext_noop("a text of 1 to 255 characters"))
+SWITCH = Kind(_switch, gettext_noop("True or False"))
 NAMES = Kind(_each(_name), gettext_noop("a list of texts of 1 to 255 characters"))
 MODULE = Kind(_or_none(_module), gettext_noop("a module name, or None"))
 PATH = Kind(_or_none(_path), gettext_noop("a dotted path, or None"))

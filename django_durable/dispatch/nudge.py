@@ -2,7 +2,8 @@
 
 A nudge is only ever an improvement of latency. It never fails a committed call and never blocks the caller:
 listeners in this process are events to set; a broker is spoken to by a thread of its own that is started with
-the first message. What is lost here is found by the worker's poll or the tick.
+the first message; other processes are told by the database where the project opted in. What is lost here is found
+by the worker's poll or the tick.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from django_durable.dispatch.notify import can_notify, notify
 from django_durable.quiet import report
 
 Listener = Callable[[UUID, str], None]
@@ -37,9 +39,11 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 
 def nudge_after_commit(using: str, hint_id: UUID, queue: str) -> None:
-    """Nudge once the transaction that is open on ``using`` has committed; at once where none is."""
+    """Nudge once the transaction that is open on ``using``, the spine's, has committed; at once where none is."""
     if _listeners:
         transaction.on_commit(lambda: nudge(hint_id, queue), using=using, robust=True)
+    if can_notify(using):
+        transaction.on_commit(lambda: notify(using, queue), using=using, robust=True)
 
 
 def nudge(hint_id: UUID, queue: str) -> None:

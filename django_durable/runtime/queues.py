@@ -22,14 +22,14 @@ class Queues:
 
     def __init__(self, using: str, fixed: tuple[str, ...] = ()) -> None:
         self._using = using
-        self._fixed = fixed
+        self.chosen = fixed
         self._known: tuple[str, ...] = ()
         self._read_at = float("-inf")
 
     def names(self) -> tuple[str, ...]:
         """The queues to serve now."""
-        if self._fixed:
-            return self._fixed
+        if self.chosen:
+            return self.chosen
         if time.monotonic() - self._read_at > REFRESH_SECONDS:
             found = {config().default_queue, *declared_queues(), *waiting_queues(self._using)}
             self._known = tuple(sorted(found))

@@ -1,8 +1,8 @@
 """Worker: the embedded one. It needs nothing but the database.
 
 The main thread claims and hands out; each slot is a thread with its own connection that runs one turn at a
-time; the lease keeper renews; the sweeper ticks. New work in this process is heard at once, other work is found
-by polling, from 50 ms upwards to POLL_SECONDS.
+time; the lease keeper renews; the sweeper ticks. New work in this process is heard at once, and that of others too
+where the database tells it (``NOTIFY``); other work is found by polling, from 50 ms upwards to POLL_SECONDS.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from django.db import DatabaseError, InterfaceError, connections
 
 from django_durable.conf import config
+from django_durable.dispatch.notify import can_notify
 from django_durable.dispatch.nudge import listen
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
@@ -26,6 +27,7 @@ from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import LeaseKeeper
+from django_durable.runtime.listener import Listener
 from django_durable.runtime.queues import Queues
 from django_durable.runtime.sweeper import Sweeper
 from django_durable.runtime.tick import tick
@@ -77,7 +79,10 @@ class Worker:
             thread.start()
         sweeper = None if self.until_idle else Sweeper(self._using)
         forget = listen(lambda _hint, _queue: self._wake.set())
+        listener = Listener(self._using, self._hear) if can_notify(self._using) else None
         try:
+            if listener is not None:
+                listener.start()
             if sweeper is None:
                 self._tick_once()
             else:
@@ -86,6 +91,8 @@ class Worker:
         finally:
             forget()
             self.stop.set()
+            if listener is not None:
+                listener.close()
             if sweeper is not None:
                 sweeper.close()
             self._wind_up(threads)
@@ -110,6 +117,11 @@ class Worker:
         """Take nothing new; running executions hand back at their next position."""
         self.stop.set()
         self._wake.set()
+
+    def _hear(self, queue: str) -> None:
+        """Another process has committed work for this queue; ``""`` may stand for any."""
+        if not queue or not self._queues.chosen or queue in self._queues.chosen:
+            self._wake.set()
 
     # -- the loop --------------------------------------------------------------------------------------------
 

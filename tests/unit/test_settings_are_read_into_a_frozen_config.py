@@ -16,10 +16,11 @@ from django.test import override_settings
 from django_durable.conf import KINDS, Config, config, read
 from django_durable.models import execution
 
-# The table of the public contract.
+# The table of the public contract, and NOTIFY, which PostgreSQL's idle workers may be woken by.
 DEFAULTS = {
     "LEASE_SECONDS": 30,
     "POLL_SECONDS": 1.0,
+    "NOTIFY": False,
     "TICK_SECONDS": 1.0,
     "WORKER_CONCURRENCY": 4,
     "WORKER_SHUTDOWN_SECONDS": 30,

@@ -18,6 +18,8 @@ WRONG_TYPES: list[tuple[str, object]] = [
     ("LEASE_SECONDS", True),
     ("LEASE_SECONDS", None),
     ("POLL_SECONDS", [1]),
+    ("NOTIFY", "yes"),
+    ("NOTIFY", 1),
     ("TICK_SECONDS", "1"),
     ("WORKER_CONCURRENCY", 4.0),
     ("WORKER_CONCURRENCY", True),
