@@ -33,7 +33,14 @@ class Checkpoint(models.Model):
     attempt = models.IntegerField(_("attempts"), default=0)
     begun = models.IntegerField(default=0)
     lease_token = models.UUIDField(null=True)
+    # Of a step elsewhere: where it waits, since when, how often its worker was lost, its last sign of life.
     queue = NameField(default="", blank=True)
+    queued_at = models.DateTimeField(null=True)
+    recoveries = models.IntegerField(default=0)
+    heartbeat_at = models.DateTimeField(null=True)
+    encoded_heartbeat = models.TextField(null=True)
+    # Arguments that another process needs: of a step elsewhere, of an item, of an undo step.
+    encoded_input = models.TextField(null=True)
     encoded_output = models.TextField(null=True)
     encoded_error = models.TextField(null=True)
     # When a sleep ends, a wait times out, the next attempt is due; stored once, when first reached.

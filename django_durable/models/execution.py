@@ -120,6 +120,7 @@ class Execution(models.Model, ResultOf[R]):
     parent_close = models.CharField(max_length=16, default="cancel")
     root_id = models.UUIDField()
     successor_id = models.UUIDField(null=True)
+    forked_from = models.UUIDField(null=True)
 
     # Counts intents: it grows exactly when a hint is written or withdrawn.
     revision = models.IntegerField(default=1)
@@ -145,6 +146,8 @@ class Execution(models.Model, ResultOf[R]):
     # Digest of the code that blocked it: only other code looks again.
     blocked_by = models.CharField(max_length=16, default="", blank=True)
 
+    # What the run may spend, by name, as JSON.
+    budget = models.TextField(default="", blank=True)
     seed = models.CharField(max_length=32, editable=False)
     encoded_input = models.TextField()
     encoded_output = models.TextField(null=True)

@@ -23,6 +23,8 @@ class Message(models.Model):
     payload = models.TextField()
     dedup_key = NameField(null=True)
     accepted_at = models.DateTimeField(_("accepted at"))
+    # Of an update: what the workflow answered.
+    encoded_reply = models.TextField(null=True)
     consumed_by = models.IntegerField(_("taken by position"), null=True)
 
     class Meta:

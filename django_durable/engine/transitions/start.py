@@ -62,6 +62,7 @@ class Order:
     tags: Mapping[str, Any] = field(default_factory=dict)
     correlation_id: str = ""
     parent_close: str = "cancel"
+    budget: str = ""
     id: UUID = field(default_factory=time_ordered_id)
 
     @property
@@ -200,6 +201,7 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
         "failed_positions": "",
         "blocked_by": "",
         "moving": False,
+        "budget": order.budget,
         "seed": secrets.token_hex(16),
         "encoded_input": order.encoded_input,
         "created_at": now,

@@ -1,0 +1,38 @@
+"""Steps: what runs in the execution's own turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, overload
+
+from django_durable.authoring.attempt import Attempts, raise_recorded
+from django_durable.authoring.operations.base import Base, operation
+from django_durable.authoring.step import Step, as_step
+from django_durable.payloads import decode, encode
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Steps(Base):
+    """``ctx.step``."""
+
+    @overload
+    def step(self, step: Step[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def step(self, step: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @operation
+    def step(self, step: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Run a step once and return its recorded result, now and at every replay.
+
+        Raises ``StepFailed`` once its attempts are used up; ``UnserializableValue`` for arguments that cannot
+        be stored.
+        """
+        declared = as_step(step)
+        position, record = self._session.enter("step", declared.name)
+        if record is not None and record.status == "completed":
+            return decode(record.encoded_output or "null")
+        if record is not None and record.status == "failed":
+            raise_recorded(declared.name, record.encoded_error, record.attempt, position)
+        arguments = encode((args, kwargs), where=f"arguments of step {declared.name!r}")
+        return Attempts(self._session, declared, position, record, arguments).run()
