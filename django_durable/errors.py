@@ -129,9 +129,39 @@ class StepInterrupted(DurableError):
 
 
 class ChildFailed(DurableError):
-    """A child execution ended without a result."""
+    """A child execution ended without a result; raised on the first run and on every replay.
+
+    ``status`` is how it ended, ``error_type`` and ``message`` are those of the error that ended it, ``child_id`` is
+    its id.
+    """
 
     code = "child_failed"
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        workflow: str = "",
+        status: str = "",
+        child_id: str = "",
+        error_type: str = "",
+        lineage: tuple[str, ...] = (),
+        position: int | None = None,
+    ) -> None:
+        self.workflow = workflow
+        self.status = status
+        self.child_id = child_id
+        self.error_type = error_type
+        self.lineage = lineage
+        self.position = position
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return f"child {self.workflow!r} {self.status}: {self.error_type}: {self.message}".removesuffix(": ")
+
+    def is_a(self, exception_class: type[BaseException]) -> bool:
+        """Whether the error that ended it was an instance of this class, by the class's recorded ancestry."""
+        return qualified_name(exception_class) in self.lineage
 
 
 class CallbackFailed(DurableError):

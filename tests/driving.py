@@ -10,9 +10,9 @@ from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.lease_state import Lease
 from django_durable.models import DispatchHint
+from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.queues import waiting_queues
-from django_durable.runtime.turn import run_turn
 
 USING = "default"
 
@@ -33,7 +33,7 @@ def drain(*, most: int = 1000) -> int:
     turns = 0
     while claims := claim():
         for claimed in claims:
-            run_turn(claimed, lease_of(claimed))
+            run_claim(claimed, lease_of(claimed))
             turns += 1
             assert turns <= most, "the work does not end"
     return turns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -22,10 +22,10 @@ from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.journal import Record
 from django_durable.engine.session import Session
+from django_durable.engine.step_session import StepSession
 from django_durable.engine.telling import tell
-from django_durable.engine.transitions import leave
-from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.errors import StepFailed, StepInterrupted, StepTimeout
+from django_durable.models.checkpoint import WHOLE
 from django_durable.payloads import decode, decode_failure, encode, encode_failure, secrets_in
 from django_durable.signals import step_failed
 
@@ -37,9 +37,21 @@ class Attempts:
     """All attempts of one step at one position of one turn."""
 
     def __init__(
-        self, session: Session, step: Step[..., Any], position: int, record: Record | None, arguments: str
+        self,
+        session: Session | StepSession,
+        step: Step[..., Any],
+        position: int,
+        record: Record | None,
+        arguments: str,
+        *,
+        item: int = WHOLE,
+        last_heartbeat: Any = None,
+        beat: Callable[[Any], None] | None = None,
     ) -> None:
         self.session = session
+        self.item = item
+        self.last_heartbeat = last_heartbeat
+        self.beat = beat
         self.step = step
         self.position = position
         self.record = record
@@ -122,8 +134,12 @@ class Attempts:
             attempt=self.ended + 1,
             name=self.step.name,
             lease=self.session.lease,
+            item=self.item,
+            last_heartbeat=self.last_heartbeat,
+            beat=self._beat,
         )
         self._set_clock()
+        self._set_heartbeat_clock()
         token = _current.set(step)
         try:
             with entered(Where.STEP, self.session), tidied(f"step {self.step.name!r}"):
@@ -135,6 +151,8 @@ class Attempts:
         finally:
             _current.reset(token)
             self.session.lease.clear_clock("attempt")
+            self.session.lease.clear_clock("heartbeat")
+            self.last_heartbeat = step.last_heartbeat
             self.lines = step.lines
 
     def _encode(self, value: Any) -> str:
@@ -196,7 +214,7 @@ class Attempts:
     def _failed(self, error: BaseException, started_at: datetime | None) -> None:
         """Record a failed attempt; return for the next one, suspend until then, or raise the final failure."""
         attempt = self.ended + 1
-        due_at = self._next_due(error, attempt)
+        due_at = self.next_due(error, attempt)
         changes = self.failure(error, attempt, due_at, started_at)
         if due_at is None:
             self._record(changes)
@@ -206,14 +224,15 @@ class Attempts:
             tell(claim.using, step_failed, claim.id, **more)
             raise_recorded(self.step.name, changes["encoded_error"], attempt, self.position)
         self.ended = self.begun = attempt
-        if (due_at - self.session.claim.now()).total_seconds() > config().inline_retry_seconds:
-            pages = self.session.pages_with(self.record, self.position, "step", self.step.name, changes)
-            self.session.leave(lambda p: leave.suspend(self.session.claim, p, wake_at=due_at), pages)
+        delay = (due_at - self.session.claim.now()).total_seconds()
+        if delay > config().inline_retry_seconds or not self.session.waits_for_retry:
+            self.session.try_again_at(due_at, self.record, self.position, "step", self.step.name, changes)
         self._record(changes)
         self._now_pending(started_at)
         self._wait_for_due_time(due_at)
 
-    def _next_due(self, error: BaseException, attempt: int) -> datetime | None:
+    def next_due(self, error: BaseException, attempt: int) -> datetime | None:
+        """When the next attempt is due; ``None``: this one was the last."""
         retry = self.step.retry
         if not retry.allows(error, attempt):
             return None
@@ -255,7 +274,7 @@ class Attempts:
         session = self.session
         remaining = (due_at - session.claim.now()).total_seconds()
         if remaining > config().inline_retry_seconds:
-            session.leave(lambda p: leave.suspend(session.claim, p, wake_at=due_at))
+            session.rest_until(due_at)
         if remaining > 0 and not session.wait_under_lease(due_at):
             session.before_body()  # ends the turn where a shutdown or a lost lease interrupted the pause
 
@@ -274,14 +293,27 @@ class Attempts:
         limit, clock = min(limits)
         self.session.lease.set_clock("attempt", time.monotonic() + limit, lambda: self._expire(clock))
 
+    def _beat(self, details: Any) -> None:
+        """The body is alive: its silence is counted anew."""
+        self._set_heartbeat_clock()
+        if self.beat is not None:
+            self.beat(details)
+
+    def _set_heartbeat_clock(self) -> None:
+        silence = self.step.options.heartbeat_timeout
+        if silence is not None:
+            self.session.lease.set_clock(
+                "heartbeat", time.monotonic() + silence, lambda: self._expire("heartbeat_timeout")
+            )
+
     def _expire(self, clock: str) -> None:
         limit = getattr(self.step.options, clock)
-        late = StepTimeout(f"step {self.step.name!r} ran longer than its {clock} of {limit} s", clock=clock)
+        how = "was silent for longer than" if clock == "heartbeat_timeout" else "ran longer than"
+        late = StepTimeout(f"step {self.step.name!r} {how} its {clock} of {limit} s", clock=clock)
         attempt = self.ended + 1
-        due_at = None if clock == "total_timeout" else self._next_due(late, attempt)
+        due_at = None if clock == "total_timeout" else self.next_due(late, attempt)
         changes = self.failure(late, attempt, due_at, None)
-        pages = self.session.pages_with(self.record, self.position, "step", self.step.name, changes)
-        if expire_attempt(self.session.claim, pages, due_at):
+        if self.session.expire(due_at, self.record, self.position, "step", self.step.name, changes):
             self.session.lease.lost = True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django_durable.authoring.operations.composition import Composition
+from django_durable.authoring.operations.fan_out import FanOut
 from django_durable.authoring.operations.known import Known
 from django_durable.authoring.operations.messages import Messages
 from django_durable.authoring.operations.publishing import Publishing
@@ -9,5 +11,5 @@ from django_durable.authoring.operations.steps import Steps
 from django_durable.authoring.operations.timers import Timers
 
 
-class Context(Known, Steps, Timers, Messages, Publishing):
+class Context(Known, Steps, Composition, FanOut, Timers, Messages, Publishing):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ from uuid import UUID
 from django_durable.authoring.log_line import log_line
 from django_durable.engine.lease_state import Lease
 from django_durable.errors import ExecutionCancelled, NotInStep
+from django_durable.models.checkpoint import WHOLE
 
 LINES_PER_ATTEMPT = 100
 """Log lines kept of one attempt."""
@@ -20,14 +22,26 @@ logger = logging.getLogger("django_durable.step")
 class CurrentStep:
     """The attempt that is running now."""
 
-    def __init__(self, *, execution_id: UUID, position: int, attempt: int, name: str, lease: Lease) -> None:
+    def __init__(
+        self,
+        *,
+        execution_id: UUID,
+        position: int,
+        attempt: int,
+        name: str,
+        lease: Lease,
+        item: int = WHOLE,
+        last_heartbeat: Any = None,
+        beat: Callable[[Any], None] | None = None,
+    ) -> None:
         self.execution_id = execution_id
         self.attempt = attempt
         self.name = name
-        self.idempotency_key = f"{execution_id}:{position}"
-        self.last_heartbeat: Any = None
+        self.idempotency_key = f"{execution_id}:{position}" + (f".{item}" if item > WHOLE else "")
+        self.last_heartbeat: Any = last_heartbeat
         self.lines: list[dict[str, Any]] = []
         self._lease = lease
+        self._beat = beat
 
     @property
     def cancelled(self) -> bool:
@@ -40,8 +54,13 @@ class CurrentStep:
             raise ExecutionCancelled(f"execution {self.execution_id} no longer wants the result of {self.name!r}")
 
     def heartbeat(self, details: Any = None) -> None:
-        """Say that the body is alive; the last details are given to the next attempt of a remote step."""
+        """Say that the body is alive. The last details are ``last_heartbeat`` of the next attempt.
+
+        Of a step elsewhere they are recorded, at most once a second; raises ``UnserializableValue``.
+        """
         self.last_heartbeat = details
+        if self._beat is not None:
+            self._beat(details)
 
     def log(self, message: str, **fields: Any) -> None:
         """Keep a line with the checkpoint: LINES_PER_ATTEMPT, of LINE_LENGTH characters each. Never raises."""

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 from django.db import connections
 
 import django_durable
-from django_durable.engine.session import Session
-from django_durable.errors import DirectCall
+from django_durable.errors import DirectCall, DurableError
 
 
 class Where(Enum):
@@ -28,12 +27,21 @@ class Where(Enum):
     ENGINE = "the engine"
 
 
+class Breakable(Protocol):
+    """A turn, or an attempt elsewhere, that a wrong call ends."""
+
+    broken: DurableError | None
+
+    def abandon(self, why: str) -> NoReturn:
+        """End without another write."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Whose code runs, and in which turn."""
 
     where: Where
-    session: Session
+    session: Breakable
 
 
 current: ContextVar[Place | None] = ContextVar("django_durable_place", default=None)
@@ -43,7 +51,7 @@ _DJANGO = str(Path(sys.modules["django"].__file__ or "").parent)
 
 
 @contextmanager
-def entered(where: Where, session: Session) -> Iterator[None]:
+def entered(where: Where, session: Breakable) -> Iterator[None]:
     """Run a block as this kind of code."""
     token = current.set(Place(where, session))
     try:

@@ -97,6 +97,17 @@ def add_step(step: Step[..., Any]) -> None:
         _code = None
 
 
+def declared_step(name: str) -> Step[..., Any]:
+    """The step of this name. Raises ``UnknownWorkflow`` where no module that is imported here declares it."""
+    found = _steps.get(name)
+    if found is None:
+        raise UnknownWorkflow(
+            f"no step {name!r} is declared here; a step that runs elsewhere is declared with @step in a module that"
+            " every process imports"
+        )
+    return found
+
+
 def find_workflow(name: str, version: str | None = None) -> Workflow[..., Any]:
     """The workflow of this name and version, the newest where none is given. Raises ``UnknownWorkflow``."""
     _name_all()

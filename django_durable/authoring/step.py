@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+from django_durable.authoring.call import Call
 from django_durable.authoring.declaration import check_function, is_nested
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.registry import add_step
@@ -56,6 +57,10 @@ class Step(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Step {self.name}>"
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """This step with its arguments, ready for ``ctx.submit`` and ``ctx.map``."""
+        return Call(self, args, kwargs)
 
     @property
     def retry(self) -> Retry:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
+from django_durable.authoring.call import Call
 from django_durable.authoring.declaration import check_function
 from django_durable.authoring.one_database import check_transaction
 from django_durable.authoring.options import StartOptions, WorkflowOptions, check_priority, checked
@@ -111,6 +113,41 @@ class Workflow(Generic[P, R]):
         refuse_in_body(f"{self.name}.start()", f"write ctx.child({self.func.__name__}, …)")
         bound = self.signature.bind(*args, **kwargs)
         return self.start_bound(dict(bound.arguments))
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """This workflow with its arguments, ready for ``start_many``, ``ctx.submit`` and ``ctx.map``."""
+        self.signature.bind(*args, **kwargs)
+        return Call(self, args, kwargs)
+
+    def start_many(self, calls: Iterable[Call[R]]) -> list[Execution[R]]:
+        """Start each of these calls of this workflow, all of them or none; in their order.
+
+        Raises what ``start`` raises, for the first call that cannot be started.
+        """
+        chosen = [(self._own(call), call) for call in calls]
+        aliases = {self.alias(target.start_options.tenant) for target, _call in chosen}
+        with ExitStack() as stack:
+            for alias in sorted(aliases):
+                check_transaction(alias)
+                stack.enter_context(transaction.atomic(using=alias))
+            return [target.start(*call.args, **call.kwargs) for target, call in chosen]
+
+    def _own(self, call: Call[R]) -> Workflow[..., R]:
+        target = call.target if isinstance(call, Call) else None
+        if not isinstance(target, Workflow) or target.func is not self.func:
+            raise TypeError(f"start_many takes calls of {self.name!r}: {self.func.__name__}.bind(…)")
+        return target
+
+    def order_of_child(self, using: str, args: tuple[Any, ...], kwargs: dict[str, Any], tenant: str) -> Order:
+        """What is stored of a start as a child. Raises ``ValueError`` for another tenant than its parent's."""
+        if self.start_options.tenant not in (None, tenant):
+            raise ValueError(
+                f"a child has its parent's tenant {tenant!r}, not {self.start_options.tenant!r}; start a keyed"
+                " execution for another tenant inside a step"
+            )
+        bound = self.signature.bind(*args, **kwargs)
+        encoded = encode(dict(bound.arguments), where=f"input of workflow {self.name!r}")
+        return replace(self._order(using, encoded), tenant=tenant)
 
     def start_bound(self, arguments: dict[str, Any]) -> Execution[R]:
         """Start with arguments that are bound to parameter names already."""

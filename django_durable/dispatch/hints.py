@@ -42,7 +42,10 @@ TABLE = DispatchHint._meta.db_table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What an execution wants: to be run, at or after ``due_at`` (``None``: now)."""
+    """What an execution wants: to be run, at or after ``due_at`` (``None``: now), or one of its steps elsewhere.
+
+    ``revision`` of a turn is the execution's, of a step elsewhere the number of its attempt.
+    """
 
     execution_id: UUID
     workflow: str
@@ -54,17 +57,20 @@ class Intent:
     due_at: datetime | Sql | None = None
     state: int = DispatchHint.State.LIVE
     avoid: str = ""
+    kind: int = DispatchHint.Kind.TURN
+    position: int = -1
+    item: int = -1
 
 
 def insert_hint(connection: BaseDatabaseWrapper, intent: Intent, hint_id: UUID | None = None) -> Sql:
     """Insert the intent's hint where the batch's guard held; a hint that exists already is left alone."""
     values = {
         "id": hint_id or random_id(),
-        "kind": DispatchHint.Kind.TURN,
+        "kind": intent.kind,
         "state": intent.state,
         "execution_id": intent.execution_id,
-        "position": -1,
-        "item": -1,
+        "position": intent.position,
+        "item": intent.item,
         "plane": "",
         "revision": intent.revision,
         "epoch": intent.epoch,
@@ -107,11 +113,11 @@ def insert_stored_hint(connection: BaseDatabaseWrapper, row: Outbox, plane: str,
 
 
 def delete_older(connection: BaseDatabaseWrapper, execution_id: UUID, revision: int) -> Sql:
-    """Delete the execution's unleased hints of an earlier revision, leaving locked ones to their holder."""
+    """Delete the unleased hints of an execution's earlier turns, leaving locked ones to their holder."""
     skip = "FOR UPDATE SKIP LOCKED" if is_postgres(connection) else ""
     return build(
         f"DELETE FROM {TABLE} WHERE id IN (SELECT id FROM {TABLE} WHERE execution_id = {{id}}"
-        f" AND revision < {{revision}} AND token IS NULL {skip}) AND {{guard}}",
+        f" AND kind = {DispatchHint.Kind.TURN:d} AND revision < {{revision}} AND token IS NULL {skip}) AND {{guard}}",
         id=_value(connection, "execution_id", execution_id),
         revision=_value(connection, "revision", revision),
     )
@@ -122,6 +128,16 @@ def delete_all(connection: BaseDatabaseWrapper, execution_id: UUID) -> Sql:
     return build(
         f"DELETE FROM {TABLE} WHERE execution_id = {{id}} AND {{guard}}",
         id=_value(connection, "execution_id", execution_id),
+    )
+
+
+def delete_steps(connection: BaseDatabaseWrapper, execution_id: UUID, positions: Sequence[int]) -> Sql:
+    """Delete the hints of steps at these positions, whoever holds them."""
+    return build(
+        f"DELETE FROM {TABLE} WHERE execution_id = {{id}} AND kind = {DispatchHint.Kind.STEP:d}"
+        " AND position IN ({positions}) AND {guard}",
+        id=_value(connection, "execution_id", execution_id),
+        positions=join(", ", [_value(connection, "position", position) for position in positions]),
     )
 
 
@@ -204,7 +220,7 @@ def renew(using: str, held: Sequence[tuple[UUID, UUID]], lease_seconds: float) -
 
 
 def hinted(using: str, execution_ids: Sequence[UUID]) -> set[UUID]:
-    """Those of these executions that have a hint, whatever its state: one look-up in the index each.
+    """Those of these executions that have a hint for a turn, whatever its state: one look-up in the index each.
 
     By its order, so that no planner reads the whole table instead, whatever it believes about it.
     """
@@ -214,7 +230,8 @@ def hinted(using: str, execution_ids: Sequence[UUID]) -> set[UUID]:
     wanted = [build("({id})", id=_value(connection, "execution_id", one)) for one in execution_ids]
     statement = build(
         f"WITH wanted(id) AS (VALUES {{wanted}}) SELECT id FROM wanted WHERE (SELECT h.revision FROM {TABLE} h"
-        " WHERE h.execution_id = wanted.id ORDER BY h.revision LIMIT 1) IS NOT NULL",
+        f" WHERE h.execution_id = wanted.id AND h.kind = {DispatchHint.Kind.TURN:d} ORDER BY h.revision LIMIT 1)"
+        " IS NOT NULL",
         wanted=join(", ", wanted),
     )
     found = (convert(connection, DispatchHint, ["execution_id"], row) for row in fetch(using, statement))

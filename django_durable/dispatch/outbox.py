@@ -19,7 +19,7 @@ from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import Intent, delete_older, insert_stored_hint
 from django_durable.dispatch.nudge import nudge_after_commit
 from django_durable.ids import random_id
-from django_durable.models import Outbox
+from django_durable.models import DispatchHint, Outbox
 from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, execute, insert_row
 
@@ -35,9 +35,9 @@ def insert_intent(connection: BaseDatabaseWrapper, intent: Intent) -> Sql:
     now = sql_now(connection)
     values: dict[str, Any] = {
         "execution_id": intent.execution_id,
-        "kind": 0,
-        "position": -1,
-        "item": -1,
+        "kind": intent.kind,
+        "position": intent.position,
+        "item": intent.item,
         "revision": intent.revision,
         "epoch": intent.epoch,
         "queue": intent.queue,
@@ -51,9 +51,9 @@ def insert_intent(connection: BaseDatabaseWrapper, intent: Intent) -> Sql:
     return insert_row(connection, Outbox, values, on_conflict="ON CONFLICT DO NOTHING")
 
 
-def publish_intent(plane: str, plane_name: str, intent: Intent) -> int:
-    """Publish the rows of one execution up to this revision; how many."""
-    rows = Outbox.objects.using(plane).filter(execution_id=intent.execution_id, revision__lte=intent.revision)
+def publish_intents(plane: str, plane_name: str, execution_id: UUID) -> int:
+    """Publish every row of one execution; how many."""
+    rows = Outbox.objects.using(plane).filter(execution_id=execution_id)
     return publish_rows(plane, plane_name, list(rows.order_by("id")))
 
 
@@ -72,7 +72,8 @@ def publish_rows(plane: str, plane_name: str, rows: Sequence[Outbox]) -> int:
     with transaction.atomic(using=spine):
         for row in rows:
             hint_id = random_id()
-            execute(spine, delete_older(connection, row.execution_id, row.revision))
+            if row.kind == DispatchHint.Kind.TURN:
+                execute(spine, delete_older(connection, row.execution_id, row.revision))
             if execute(spine, insert_stored_hint(connection, row, plane_name, hint_id)) and row.state == 0:
                 published.append((hint_id, row.queue, row.due_at))
     Outbox.objects.using(plane).filter(pk__in=[row.pk for row in rows]).delete()

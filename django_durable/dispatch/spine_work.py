@@ -9,7 +9,7 @@ end and *dangling* for acknowledgements.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -18,8 +18,9 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 from django_durable.dispatch import hints
 from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.nudge import nudge_after_commit
-from django_durable.dispatch.outbox import insert_intent, publish_intent
+from django_durable.dispatch.outbox import insert_intent, publish_intents
 from django_durable.ids import random_id
+from django_durable.models import DispatchHint
 from django_durable.planes.registry import name_of
 from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, execute
@@ -37,8 +38,7 @@ class SpineWork:
         self.spine = spine_alias()
         self.joined = plane == self.spine
         self._told: list[Sql] = []
-        self._intent: Intent | None = None
-        self._hint_id = random_id()
+        self._intents: list[tuple[UUID, Intent]] = []
         self._first = False
 
     # -- what to tell ----------------------------------------------------------------------------------------
@@ -63,9 +63,15 @@ class SpineWork:
         self._told.append(hints.delete_older(connections[self.spine], execution_id, revision))
         return self
 
+    def withdraw_steps(self, execution_id: UUID, positions: Sequence[int]) -> SpineWork:
+        """The steps at these positions are no longer wanted; whoever runs one finds its lease gone."""
+        self._told.append(hints.delete_steps(connections[self.spine], execution_id, positions))
+        return self
+
     def publish(self, intent: Intent, *, first: bool = False) -> SpineWork:
         """The next intent. ``first``: the execution is new, so there is no older hint to delete."""
-        self._intent, self._first = intent, first
+        self._intents.append((random_id(), intent))
+        self._first = first
         return self
 
     # -- when to tell ----------------------------------------------------------------------------------------
@@ -73,14 +79,12 @@ class SpineWork:
     def consequences(self) -> list[Sql]:
         """The statements for the plane's batch."""
         if not self.joined:
-            return [] if self._intent is None else [insert_intent(connections[self.plane], self._intent)]
-        told = list(self._told)
-        if self._intent is not None:
-            if not self._first:
-                told.append(
-                    hints.delete_older(connections[self.spine], self._intent.execution_id, self._intent.revision)
-                )
-            told.append(hints.insert_hint(connections[self.spine], self._intent, self._hint_id))
+            return [insert_intent(connections[self.plane], intent) for _id, intent in self._intents]
+        connection, told = connections[self.spine], list(self._told)
+        for hint_id, intent in self._intents:
+            if intent.kind == DispatchHint.Kind.TURN and not self._first:
+                told.append(hints.delete_older(connection, intent.execution_id, intent.revision))
+            told.append(hints.insert_hint(connection, intent, hint_id))
         return told
 
     def run(self) -> None:
@@ -92,10 +96,11 @@ class SpineWork:
     def finish(self) -> None:
         """After the batch held: nudge, or tell the spine, once the plane's transaction is committed."""
         if self.joined:
-            if self._intent is not None and self._intent.due_at is None and self._intent.state == 0:
-                nudge_after_commit(self.plane, self._hint_id, self._intent.queue)
+            for hint_id, intent in self._intents:
+                if intent.due_at is None and intent.state == DispatchHint.State.LIVE:
+                    nudge_after_commit(self.plane, hint_id, intent.queue)
             return
-        if self._told or self._intent is not None:
+        if self._told or self._intents:
             transaction.on_commit(self._tell, using=self.plane, robust=True)
 
     def _tell(self) -> None:
@@ -104,8 +109,8 @@ class SpineWork:
                 with transaction.atomic(using=self.spine):
                     for statement in self._told:
                         execute(self.spine, statement)
-            if self._intent is not None:
-                publish_intent(self.plane, name_of(self.plane), self._intent)
+            for execution_id in {intent.execution_id for _id, intent in self._intents}:
+                publish_intents(self.plane, name_of(self.plane), execution_id)
         except (DatabaseError, InterfaceError) as error:
             # The plane has committed: nothing is lost, a sweep tells the spine later.
             logger.warning("the spine could not be told of a change (%s); a sweep will", type(error).__name__)

@@ -23,6 +23,8 @@ COLUMNS = (
     "priority",
     "correlation_id",
     "parent_id",
+    "parent_position",
+    "parent_item",
     "root_id",
     "status",
     "revision",

@@ -49,6 +49,7 @@ LOADED = (
     "encoded_error",
     "wake_at",
     "started_at",
+    "queued_at",
     "attempts_log",
 )
 
@@ -70,18 +71,23 @@ class Record:
     wake_at: datetime | None
     started_at: datetime | None
     attempts_log: str
+    queued_at: datetime | None = None
 
 
-def load(using: str, execution_id: UUID) -> dict[int, Record]:
-    """The whole journal by position: one statement, in a snapshot of its own, after the claim's commit."""
+def load(using: str, execution_id: UUID) -> list[Record]:
+    """The whole journal in order: one statement, in a snapshot of its own, after the claim's commit."""
     connection = connections[using]
     statement = build(
-        f"SELECT {columns(Checkpoint, LOADED)} FROM {CHECKPOINT} WHERE execution_id = {{id}} AND item = {WHOLE}"
-        " ORDER BY position",
+        f"SELECT {columns(Checkpoint, LOADED)} FROM {CHECKPOINT} WHERE execution_id = {{id}} ORDER BY position, item",
         id=value(connection, field_of(Checkpoint, "execution_id"), execution_id),
     )
-    rows = (convert(connection, Checkpoint, LOADED, row) for row in fetch(using, statement))
-    return {row["position"]: Record(**row) for row in rows}
+    return [Record(**convert(connection, Checkpoint, LOADED, row)) for row in fetch(using, statement)]
+
+
+def record_of(row: Mapping[str, Any], token: UUID) -> Record:
+    """The record of a row that this turn has just appended."""
+    known = {name: row[name] for name in Record.__dataclass_fields__ if name in row}
+    return Record(**{**known, "lease_token": token})
 
 
 def fence(claim: Claimed, *, alias: str = "e", undo: bool = False) -> Sql:

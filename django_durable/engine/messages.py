@@ -9,7 +9,7 @@ the wait, or the wait sees the message.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -95,7 +95,7 @@ def _deliver(
         raise _MustWake
     message_id = _insert(using, execution_id, channel, payload, dedup_key)
     if wakes:
-        _wake(using, row)
+        wake(using, row)
     return message_id
 
 
@@ -130,7 +130,7 @@ def _insert(using: str, execution_id: UUID, channel: str, payload: str, dedup_ke
     return known
 
 
-def _wake(using: str, row: dict[str, Any]) -> None:
+def wake(using: str, row: Mapping[str, Any]) -> None:
     """Waiting → pending, with the next intent. The caller holds the execution's row exclusively."""
     connection = connections[using]
     intent = Intent(

@@ -7,20 +7,14 @@ it writes checkpoints; nothing below it knows of workflows.
 from __future__ import annotations
 
 import logging
-import random
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
-from django.db import InterfaceError, OperationalError, connections
-
 from django_durable.conf import config
-from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine import mismatch
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.journal import (
     EXECUTION,
     Record,
@@ -39,10 +33,13 @@ from django_durable.engine.ownership import (
     explain_refusal,
     pause_is_asked,
 )
+from django_durable.engine.persistence import persistently
 from django_durable.engine.transitions import leave
+from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.engine.transitions.leave import Pages, merge_tags
 from django_durable.engine.transitions.wait import Waited, read_outcome, wait_for_messages
 from django_durable.errors import DurableError, NonDeterminismError
+from django_durable.models.checkpoint import WHOLE
 from django_durable.sql import Sql, build, execute, fetch
 
 T = TypeVar("T")
@@ -52,11 +49,15 @@ logger = logging.getLogger("django_durable")
 class Session:
     """One turn. Not thread-safe: a call from another thread than the turn's ends in ``blocked``."""
 
+    waits_for_retry = True
+    """Short delays before a next attempt are waited out under the lease."""
+
     def __init__(self, claim: Claimed, lease: Lease, stop: threading.Event | None = None) -> None:
         self.claim = claim
         self.lease = lease
         self.stop = stop or threading.Event()
         self.history: dict[int, Record] = {}
+        self.items: dict[int, dict[int, Record]] = {}
         self.position = 0
         self.suspended = False
         self.broken: DurableError | None = None
@@ -68,13 +69,30 @@ class Session:
 
     def load(self) -> None:
         """Read the journal, once, after the claim's commit."""
-        self.history = self.persistently(lambda: load(self.claim.using, self.claim.id))
+        self.history, self.items = {}, {}
+        self.learn(self.persistently(lambda: load(self.claim.using, self.claim.id)))
         self._recorded = max(self.history, default=-1) + 1
+
+    def learn(self, records: Iterable[Record]) -> None:
+        """Take records as they are in the database now."""
+        for record in records:
+            if record.item == WHOLE:
+                self.history[record.position] = record
+            else:
+                self.items.setdefault(record.position, {})[record.item] = record
 
     @property
     def replaying(self) -> bool:
         """Whether the next position has a record."""
         return self.position in self.history
+
+    @property
+    def has_elsewhere(self) -> bool:
+        """Whether something that the run has started elsewhere may still be under way."""
+        return any(
+            record.status == "pending" and (record.kind in ("child", "map") or record.queued_at is not None)
+            for record in self.history.values()
+        )
 
     # -- positions -------------------------------------------------------------------------------------------
 
@@ -100,9 +118,9 @@ class Session:
         if record is None:
             self._stop_at_boundary(position)
             if position < self._recorded:
-                self._refuse(mismatch.derived_value(position, kind, name))
+                self.refuse(mismatch.derived_value(position, kind, name))
         elif (record.kind, record.name) != (kind, name):
-            self._refuse(mismatch.other_operation(record, kind, name))
+            self.refuse(mismatch.other_operation(record, kind, name))
         self.position = position + 1
         return position, record
 
@@ -111,7 +129,7 @@ class Session:
         self.check_usable()
         record = self.history.get(self.position)
         if record is not None:
-            self._refuse(mismatch.other_operation(record, kind, ""))
+            self.refuse(mismatch.other_operation(record, kind, ""))
         self.position += 1
         return self.position - 1
 
@@ -122,7 +140,8 @@ class Session:
             self.broken = mismatch.early_end(record)
             raise self.broken
 
-    def _refuse(self, error: NonDeterminismError) -> NoReturn:
+    def refuse(self, error: NonDeterminismError) -> NoReturn:
+        """Stop: the code does not match the history. The execution will be blocked."""
         self.broken = error
         raise error
 
@@ -197,6 +216,10 @@ class Session:
         row = row_for(self.claim, position, kind, name, changes["status"], **more)
         return Pages(rows=(*self._in_hand, row))
 
+    def written(self) -> None:
+        """What was in hand has been written with something else."""
+        self._in_hand.clear()
+
     def _append(self, rows: list[dict[str, Any]]) -> None:
         rows = [*self._in_hand, *rows]
         self._write(lambda: fenced_insert(self.claim, rows), rows[-1]["position"], expected=len(rows))
@@ -207,15 +230,15 @@ class Session:
         if len(written) == expected:
             self.pause_asked = self.pause_asked or any(bool(row[0]) for row in written)
             return
-        why = self._explain(position)
+        why = self.explain(position)
         if why is Refusal.MINE:
             self.pause_asked = self.persistently(lambda: pause_is_asked(self.claim))
             return
         if why is Refusal.FOREIGN:
-            self._refuse(mismatch.other_turn(position))
+            self.refuse(mismatch.other_turn(position))
         self.abandon(why.value)
 
-    def _explain(self, position: int | None = None) -> Refusal:
+    def explain(self, position: int | None = None) -> Refusal:
         """Why a write was refused; asked again through lost connections, like the write itself."""
         return self.persistently(lambda: explain_refusal(self.claim, position))
 
@@ -252,7 +275,7 @@ class Session:
 
         waited = self.persistently(attempt)
         if waited.refused:
-            self.abandon(self._explain(position).value)
+            self.abandon(self.explain(position).value)
         if waited.suspended:
             self.suspended = True
             raise Suspended
@@ -273,7 +296,7 @@ class Session:
             return merge_tags(self.claim, Pages(rows=rows), tags)
 
         if not self.persistently(attempt):
-            self.abandon(self._explain(position).value)
+            self.abandon(self.explain(position).value)
         self._in_hand.clear()
 
     def touch(self) -> bool:
@@ -287,9 +310,32 @@ class Session:
         """End the turn by a committed transition that gives the execution up."""
         written = pages if pages is not None else self.pages()
         if not self.persistently(lambda: transition(written)):
-            self.abandon(self._explain().value)
+            self.abandon(self.explain().value)
         self.suspended = True
         raise Suspended
+
+    def try_again_at(
+        self, due_at: datetime, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]
+    ) -> NoReturn:
+        """Record a failed attempt and suspend until the next one is due."""
+        pages = self.pages_with(record, position, kind, name, changes)
+        self.leave(lambda p: leave.suspend(self.claim, p, wake_at=due_at), pages)
+
+    def rest_until(self, due_at: datetime) -> NoReturn:
+        """Suspend until an attempt is due that is recorded already."""
+        self.leave(lambda p: leave.suspend(self.claim, p, wake_at=due_at))
+
+    def expire(
+        self,
+        due_at: datetime | None,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+    ) -> bool:
+        """Record, from another thread, that an attempt overran its time; whether the body was not faster."""
+        return expire_attempt(self.claim, self.pages_with(record, position, kind, name, changes), due_at)
 
     def abandon(self, why: str) -> NoReturn:
         """End the turn without another write."""
@@ -299,24 +345,8 @@ class Session:
         raise Abandoned(why)
 
     def persistently(self, attempt: Callable[[], T]) -> T:
-        """Repeat a statement through lost connections and lock trouble for as long as the lease may hold.
-
-        A statement that had been committed although an error came back is recognised by its refusal.
-        """
-        number = 0
-        while True:
-            try:
-                return attempt()
-            except (OperationalError, InterfaceError) as error:
-                if connections[self.claim.using].in_atomic_block:
-                    raise
-                if not (is_contention(error) or is_disconnect(error)):
-                    raise
-                if not self.lease.held:
-                    self.abandon("the database could not be reached before the lease ended")
-                number += 1
-                time.sleep(random.uniform(0, min(1.0, 0.02 * 2**number)))
-                drop_broken_connection(self.claim.using)
+        """Repeat a statement for as long as the lease may hold."""
+        return persistently(self, attempt)
 
     def wait_under_lease(self, until: datetime) -> bool:
         """Wait for a short time without giving the execution up; ``False`` if the turn should stop first."""

@@ -73,7 +73,9 @@ class Migration(migrations.Migration):
                 ("settled", models.IntegerField(default=0)),
                 ("failed", models.IntegerField(default=0)),
                 ("tolerated", models.IntegerField(null=True)),
+                ("min_successful", models.IntegerField(null=True)),
                 ("in_flight", models.IntegerField(default=0)),
+                ("concurrency", models.IntegerField(default=1)),
             ],
             options={
                 "verbose_name": "join",

@@ -10,8 +10,9 @@ from django_durable.authoring.registry import code_digest, served_hashes
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.transitions.claim import Odd, Terms, claim_due
-from django_durable.engine.transitions.claim_planes import claim_on_planes
+from django_durable.engine.transitions.claim_planes import claim_on_planes, planes_to_try, resolved_plane
 from django_durable.engine.transitions.recover import resolve
+from django_durable.engine.transitions.step_claim import ClaimedStep, claim_step, lease_steps
 from django_durable.ids import process_identity
 from django_durable.models import DispatchHint
 from django_durable.planes.breaker import guarded
@@ -37,7 +38,39 @@ def terms_of(*, limit: int, queues: tuple[str, ...], blocked: bool = False, hint
 
 
 def claim_pass(using: str, terms: Terms) -> tuple[list[Claimed], int]:
-    """The claims of one pass, and how many hints it touched (so that an idle pass can be told)."""
+    """The claims of one pass, and how many hints it touched (so that an idle pass can be told).
+
+    Turns first; steps that run elsewhere take the room that is left.
+    """
+    claims, touched = claim_turns(using, terms)
+    if terms.state != DispatchHint.State.LIVE:
+        return claims, touched
+    steps, more = claim_steps(using, replace(terms, limit=terms.limit - touched))
+    return [*claims, *steps], touched + more
+
+
+def claim_steps(using: str, terms: Terms) -> tuple[list[ClaimedStep], int]:
+    """The attempts of steps elsewhere that are due, on every plane; how many hints were touched."""
+    leased = lease_steps(using, terms, planes=planes_to_try(using, own=True) if planes_in_use() else None)
+    claims = [claim for hint in leased if (claim := _claim_step(using, terms, hint)) is not None]
+    return claims, len(leased)
+
+
+def _claim_step(using: str, terms: Terms, hint: Odd) -> ClaimedStep | None:
+    alias = resolved_plane(using, hint)
+    if alias is None:
+        return None
+    try:
+        with guarded(alias):
+            return claim_step(alias, terms, hint)
+    except Exception as error:
+        # Its lease lapses and it is tried again; the others of this pass go on.
+        report(error, "a step of execution %s could not be claimed", hint.execution_id)
+        return None
+
+
+def claim_turns(using: str, terms: Terms) -> tuple[list[Claimed], int]:
+    """Claim executions whose turn it is, and how many hints that touched."""
     claims: list[Claimed] = []
     found: list[tuple[str, Odd]] = []
     if planes_in_use():

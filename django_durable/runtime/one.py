@@ -9,9 +9,9 @@ from uuid import UUID
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
 from django_durable.planes.selection import spine_alias
+from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import process_keeper
-from django_durable.runtime.turn import run_turn
 
 logger = logging.getLogger("django_durable")
 
@@ -42,7 +42,7 @@ def _run(claim: Claimed, stop: threading.Event | None) -> None:
     keeper = process_keeper(config().lease_seconds)
     lease = keeper.hold(claim)
     try:
-        run_turn(claim, lease, stop)
+        run_claim(claim, lease, stop)
     except Exception as error:
         # By class only: the text of an error may hold values. The lease lapses and the execution is taken over.
         logger.error("the turn of execution %s failed in the engine: %s", claim.id, type(error).__name__)

@@ -22,8 +22,10 @@ from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
 from django_durable.engine.session import Session
 from django_durable.engine.transitions import leave
+from django_durable.engine.transitions.ending import complete, fail
 from django_durable.engine.transitions.recover import abandon_attempt
 from django_durable.errors import (
+    ChildFailed,
     DefinitionChanged,
     DurableError,
     StepFailed,
@@ -95,7 +97,7 @@ def _settle(session: Session, workflow: Workflow[..., Any], arguments: inspect.B
     except BaseException as error:
         _end_by(session, error)
     else:
-        session.leave(lambda pages: leave.complete(session.claim, pages, output=encoded))
+        session.leave(lambda pages: complete(session.claim, pages, output=encoded, family=session.has_elsewhere))
 
 
 def _call_body(session: Session, workflow: Workflow[..., Any], arguments: inspect.BoundArguments) -> Any:
@@ -148,8 +150,11 @@ def _block(session: Session, error: DurableError) -> None:
 
 def _fail(session: Session, error: BaseException) -> None:
     encoded, ended_by = describe_end(error, _secrets(session))
+    positions = json.dumps(ended_by)
     session.leave(
-        lambda pages: leave.fail(session.claim, pages, error=encoded, failed_positions=json.dumps(ended_by))
+        lambda pages: fail(
+            session.claim, pages, error=encoded, failed_positions=positions, family=session.has_elsewhere
+        )
     )
 
 
@@ -171,7 +176,7 @@ def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str
     """
     positions, cuts = [], []
     for cause in _chain(error):
-        if isinstance(cause, (StepFailed, WaitTimeout)) and cause.position is not None:
+        if isinstance(cause, (StepFailed, ChildFailed, WaitTimeout)) and cause.position is not None:
             positions.append(cause.position)
             cuts.append(cause.position + 1)
     ended_by: dict[str, Any] = {"positions": sorted(set(positions))}

@@ -21,17 +21,15 @@ from django_durable.dispatch.notify import can_notify
 from django_durable.dispatch.nudge import listen
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
-from django_durable.engine.transitions import leave
-from django_durable.engine.transitions.leave import Pages
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
+from django_durable.runtime.claim_run import release, run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import LeaseKeeper
 from django_durable.runtime.listener import Listener
 from django_durable.runtime.queues import Queues
 from django_durable.runtime.sweeper import Sweeper
 from django_durable.runtime.tick import tick
-from django_durable.runtime.turn import run_turn
 
 logger = logging.getLogger("django_durable")
 
@@ -217,7 +215,7 @@ class Worker:
         lease = self._keeper.hold(claim)
         try:
             _refresh_connections(claim.using)
-            run_turn(claim, lease, self.stop)
+            run_claim(claim, lease, self.stop)
         except BaseException as error:
             # The lease lapses and the execution is taken over; this worker goes on.
             report(error, "the turn of execution %s failed in the engine", claim.id)
@@ -245,7 +243,7 @@ class Worker:
     def _release(self, claim: Claimed) -> None:
         logger.warning("execution %s is still in a body at shutdown; it is released", claim.id)
         try:
-            leave.release(claim, Pages())
+            release(claim)
         except (DatabaseError, InterfaceError):
             logger.warning("execution %s could not be released; its lease will lapse", claim.id)
 

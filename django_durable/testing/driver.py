@@ -15,9 +15,9 @@ from django_durable.engine.transitions.claim import Terms
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import Checkpoint, DispatchHint, Execution
 from django_durable.planes.selection import spine_alias
+from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.tick import INTERVALS
-from django_durable.runtime.turn import run_turn
 from django_durable.testing.autocommit import pretended_autocommit
 from django_durable.testing.clockwork import Clockwork, SkippedPauses, UnwatchedLease
 from django_durable.testing.crash import CrashedTurn, doomed
@@ -79,7 +79,7 @@ class Driver:
         alive = [crash for crash in self.crashes if crash.armed]
         with pretended_autocommit():
             with self._clockwork.during(claim), doomed(alive):
-                run_turn(claim, lease, stop)
+                run_claim(claim, lease, stop)
             if lease.overran is not None:
                 lease.overran()
             if any(crash.happened for crash in alive):
@@ -116,7 +116,7 @@ def _awaited(execution: Execution[Any]) -> set[str]:
     pending = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk, status="pending")
     if execution.status == "paused":
         return set(pending.filter(kind="breakpoint").values_list("name", flat=True))
-    channels = json.loads(execution.awaiting or "[]")
+    channels = [channel for channel in json.loads(execution.awaiting or "[]") if isinstance(channel, str)]
     return {channel.partition(":")[2] for channel in channels} | set(pending.values_list("name", flat=True))
 
 

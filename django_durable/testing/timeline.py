@@ -41,13 +41,15 @@ def _to_come(using: str) -> Iterator[tuple[Mapping[str, Any], datetime]]:
     hints = DispatchHint.objects.using(using).filter(
         state=DispatchHint.State.LIVE, token=None, due_at__gt=read_now(using)
     )
-    ordered = hints.order_by("due_at", "id").values_list("execution_id", "due_at")
+    ordered = hints.order_by("due_at", "id").values_list("execution_id", "due_at", "kind")
     start = 0
     while page := list(ordered[start : start + PAGE]):
-        rows = _rows(using, [execution_id for execution_id, _due_at in page])
-        for execution_id, due_at in page:
+        rows = _rows(using, [execution_id for execution_id, _due_at, _kind in page])
+        for execution_id, due_at, kind in page:
             row = rows.get(execution_id)
-            if row is not None and row["status"] in ("pending", "waiting", "compensating"):
+            if row is not None and kind == DispatchHint.Kind.STEP:
+                yield {**row, "status": "pending"}, due_at  # the next attempt of a step elsewhere
+            elif row is not None and row["status"] in ("pending", "waiting", "compensating"):
                 yield row, due_at
         start += PAGE
 

@@ -6,7 +6,7 @@ import os
 
 from django_durable import Execution
 from django_durable.engine.ownership import Refusal
-from django_durable.engine.transitions import leave
+from django_durable.engine.transitions import ending
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import DispatchHint
 from tests.db.racing import Transaction, append, claim_one, journal, racers, refusal, wait_for_go, waiter
@@ -20,8 +20,8 @@ def test_nothing_is_recorded_after_a_cancel(project: Project) -> None:
         assert operator.run(execution.cancel, actor="ann") is True
         assert turn.run(append, held) == 0
         assert turn.run(refusal, held) in (Refusal.LOST, Refusal.CANCELLED)
-        assert turn.run(leave.complete, held, Pages(), output="1") is False
-        assert turn.run(leave.fail, held, Pages(), error="{}", failed_positions="") is False
+        assert turn.run(ending.complete, held, Pages(), output="1") is False
+        assert turn.run(ending.fail, held, Pages(), error="{}", failed_positions="") is False
         assert turn.run(wait_for_go, held).refused
         assert operator.run(journal, execution) == {}
         assert Execution.objects.get().status == "cancelled"
@@ -47,12 +47,12 @@ def test_a_cancel_and_an_end_have_one_winner(project: Project) -> None:
     execution = waiter.start(1)
     with racers() as (turn, operator):
         held = turn.run(claim_one)
-        ending = Transaction(turn)
-        assert turn.run(leave.complete, held, Pages(), output="1") is True
+        open_end = Transaction(turn)
+        assert turn.run(ending.complete, held, Pages(), output="1") is True
         cancelling = operator.begin(execution.cancel, actor="ann")
         if os.environ["TEST_DB"] == "postgres":
             operator.wait_for_lock(cancelling)
-        ending.commit()
+        open_end.commit()
         assert cancelling.result(60) is False
         assert Execution.objects.get().status == "completed"
 

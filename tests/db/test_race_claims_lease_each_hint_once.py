@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import Counter
 from typing import Any
 
 from django.db import connections
+from django.db.models import Q
 
 from django_durable import Execution, workflow
 from django_durable.authoring.context import Context
+from django_durable.clock import read_now
 from django_durable.models import DispatchHint
 from tests.crash.racer import Racer
 from tests.db.racing import USING, Transaction, racers
@@ -31,17 +34,21 @@ def _start(number: int) -> None:
         one_of_many.start(n)
 
 
+def _anything_left() -> bool:
+    hints = DispatchHint.objects.using(USING)
+    return hints.filter(Q(token=None) | Q(due_at__lte=read_now(USING))).exists()
+
+
 def _claim_all(sides: list[Racer], limit: int) -> list[Any]:
     """What all workers get, each asking until nothing is left."""
     barrier = threading.Barrier(len(sides))
 
     def ask() -> list[Any]:
         barrier.wait(60)
-        mine, empty = [], 0
-        while empty < 3:  # a pass may find nothing because the others hold it locked at that moment
-            got = claim(limit)
-            mine += got
-            empty = 0 if got else empty + 1
+        mine, until = [], time.monotonic() + 60
+        # A pass may find nothing because the others hold it locked at that moment, or have just put it back.
+        while _anything_left() and time.monotonic() < until:
+            mine += claim(limit)
         return mine
 
     return [claimed for future in [side.begin(ask) for side in sides] for claimed in future.result(120)]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 
-from django_durable.engine.journal import load
 from django_durable.engine.ownership import Refusal
-from django_durable.engine.transitions import leave
+from django_durable.engine.transitions import ending, leave
 from django_durable.engine.transitions.leave import Pages
 from tests.db.racing import (
-    USING,
     Transaction,
     append,
     claim_one,
@@ -49,11 +47,11 @@ def test_a_zombie_that_comes_after_the_takeover_writes_nothing(project: Project)
     with racers() as (zombie, heir):
         old = zombie.run(claim_one)
         new = heir.run(lambda: take_over(lapsed()))
-        seen = heir.run(load, USING, execution.pk)
+        seen = heir.run(journal, execution)
 
         assert zombie.run(append, old) == 0
         assert zombie.run(refusal, old) is Refusal.LOST
-        assert zombie.run(leave.complete, old, Pages(), output="1") is False
+        assert zombie.run(ending.complete, old, Pages(), output="1") is False
         assert zombie.run(leave.suspend, old, Pages(), wake_at=None, awaiting='["signal:go"]') is False
         assert zombie.run(leave.release, old, Pages()) is False
         assert heir.run(journal, execution) == seen == {}

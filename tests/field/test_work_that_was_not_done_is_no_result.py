@@ -23,13 +23,22 @@ pytestmark = pytest.mark.django_db
 NEVER_AWAITED = "ignore:coroutine 'coroutine' was never awaited"
 
 ran: list[str] = []
+made: list[Any] = []
 
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
     ran.clear()
     yield
+    while made:
+        made.pop().close()
     gc.collect()
+
+
+def kept(begun: Any) -> Any:
+    """Kept until it is closed: dropped anywhere else, Python would warn of it in the middle of something else."""
+    made.append(begun)
+    return begun
 
 
 async def coroutine() -> str:
@@ -60,7 +69,7 @@ MAKERS: dict[str, Any] = {
     "awaitable": Awaitable,
     "iterator": lambda: iter([1, 2]),
     "map": lambda: map(str, [1, 2]),
-    "coroutine in a list": lambda: [1, coroutine()],
+    "coroutine in a list": lambda: [1, kept(coroutine())],
     "generator in a dict": lambda: {"a": generator()},
     "function": lambda: coroutine,
 }

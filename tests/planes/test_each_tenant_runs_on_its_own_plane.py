@@ -162,7 +162,7 @@ def test_the_spine_is_rebuilt_from_the_planes() -> None:
 
 def test_a_publication_that_was_cut_short_is_relayed(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("django_durable.dispatch.spine_work.publish_intent", lambda *args: 0)
+        patch.setattr("django_durable.dispatch.spine_work.publish_intents", lambda *args: 0)
         execution = start("ann")
     assert Outbox.objects.using(NORTH).count() == 1
     assert not DispatchHint.objects.exists()

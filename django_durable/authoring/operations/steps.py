@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
 from django_durable.authoring.attempt import Attempts, raise_recorded
-from django_durable.authoring.operations.base import Base, operation
+from django_durable.authoring.call import Call
+from django_durable.authoring.operations.base import operation
+from django_durable.authoring.operations.elsewhere import Elsewhere
 from django_durable.authoring.step import Step, as_step
 from django_durable.payloads import decode, encode
 
@@ -14,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Steps(Base):
+class Steps(Elsewhere):
     """``ctx.step``."""
 
     @overload
@@ -25,11 +27,17 @@ class Steps(Base):
     def step(self, step: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Run a step once and return its recorded result, now and at every replay.
 
-        Raises ``StepFailed`` once its attempts are used up; ``UnserializableValue`` for arguments that cannot
+        A step with a queue runs there, while the execution waits without a worker. Raises ``StepFailed`` once its
+        attempts are used up; ``UnserializableValue`` for arguments that cannot
         be stored.
         """
         declared = as_step(step)
         position, record = self._session.enter("step", declared.name)
+        if declared.options.queue if record is None else record.queued_at is not None:
+            call: Call[Any] = Call(declared, args, kwargs)
+            if record is None:
+                self._begin(position, call)
+            return self._outcome(position, call)
         if record is not None and record.status == "completed":
             return decode(record.encoded_output or "null")
         if record is not None and record.status == "failed":

@@ -20,7 +20,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "fail": ("running", "compensating", "waiting", "pending", "paused"),
     "expire_attempt": ("running",),
     "time_out": ACTIVE,
-    "bury": ("pending", "running", "waiting", "compensating"),
+    "bury": ACTIVE,
     "block": ("pending", "running", "waiting", "compensating"),
     "unblock": ("blocked",),
     "cancel": ACTIVE,

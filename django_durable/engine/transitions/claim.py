@@ -53,6 +53,7 @@ class Terms:
     code: str
     state: int = DispatchHint.State.LIVE
     hint_id: UUID | None = None
+    kind: int = DispatchHint.Kind.TURN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,8 @@ class Odd:
     epoch: int
     state: int
     plane: str = ""
+    position: int = -1
+    item: int = -1
 
 
 def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
@@ -145,7 +148,7 @@ def wanted(
 
     parts = [
         planes or Sql("h.plane = ''"),
-        Sql(f"h.state = {int(terms.state)}"),
+        Sql(f"h.state = {int(terms.state)} AND h.kind = {int(terms.kind)}"),
         build("h.due_at <= {now}", now=sql_until_now(connection)),
         build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
     ]
@@ -257,11 +260,11 @@ def lease(using: str, terms: Terms, *, planes: Sql | None = None) -> list[Odd]:
     fresh = Sql("gen_random_uuid()" if is_postgres(connection) else "lower(hex(randomblob(16)))")
     statement = build(
         f"UPDATE {HINT} SET {{leased}} WHERE id IN ({{first}})"
-        " RETURNING id, token, execution_id, revision, epoch, plane",
+        " RETURNING id, token, execution_id, revision, epoch, plane, position, item",
         leased=_leased(using, terms, fresh),
         first=_first_due(using, terms, planes),
     )
-    names = ["id", "token", "execution_id", "revision", "epoch", "plane"]
+    names = ["id", "token", "execution_id", "revision", "epoch", "plane", "position", "item"]
     rows = (convert(connection, DispatchHint, names, row) for row in fetch(using, statement))
     return [Odd(hint_id=row.pop("id"), state=terms.state, **row) for row in rows]
 

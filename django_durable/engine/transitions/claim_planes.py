@@ -29,14 +29,12 @@ PAUSE_SECONDS = 1.0
 
 def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[tuple[str, Odd]]]:
     """Claim tenants' work, oldest first, and what could not simply be claimed with its plane's alias."""
-    leased = repeated(spine, lambda: lease(spine, terms, planes=_planes_to_try(spine)))
+    leased = repeated(spine, lambda: lease(spine, terms, planes=planes_to_try(spine)))
     claims: list[Claimed] = []
     odd: list[tuple[str, Odd]] = []
     for hint in leased:
-        try:
-            alias = alias_of(hint.plane)
-        except PlaneUnavailable:
-            note_unresolved(spine, hint.hint_id, hint.token)
+        alias = resolved_plane(spine, hint)
+        if alias is None:
             continue
         claimed = _claim_guarded(spine, alias, terms, hint)
         if isinstance(claimed, Claimed):
@@ -46,11 +44,22 @@ def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[tuple
     return claims, odd
 
 
-def _planes_to_try(spine: str) -> Sql:
-    """Every plane but the spine's own, the closed ones and those whose breaker is open."""
+def resolved_plane(spine: str, hint: Odd) -> str | None:
+    """The database of a leased hint's plane; one that cannot be told is counted and given back."""
+    try:
+        return alias_of(hint.plane)
+    except PlaneUnavailable:
+        note_unresolved(spine, hint.hint_id, hint.token)
+        return None
+
+
+def planes_to_try(spine: str, *, own: bool = False) -> Sql:
+    """Every plane but the closed ones, those whose breaker is open, and, unless asked for, the spine's own."""
     connection = connections[spine]
     left_out = [p.name for p in all_planes().values() if not p.claimable or not available(p.database)]
-    names = [value(connection, field_of(DispatchHint, "plane"), name) for name in ["", *left_out]]
+    names = [value(connection, field_of(DispatchHint, "plane"), name) for name in [*([] if own else [""]), *left_out]]
+    if not names:
+        return Sql("1 = 1")
     return build("h.plane NOT IN ({names})", names=join(", ", names))
 
 

@@ -1,4 +1,4 @@
-"""Every way in which a turn gives up its execution: one fenced batch each.
+"""Every way in which a turn gives up its execution without ending it: one fenced batch each. Ends are in ``ending``.
 
 The batch changes the execution's row under the fence and, if that held, appends the checkpoints in hand,
 acknowledges the hint that was leased and publishes the next intent.
@@ -23,7 +23,7 @@ from django_durable.engine.telling import tell
 from django_durable.models import Execution
 from django_durable.models.checkpoint import Checkpoint
 from django_durable.models.dead_letter import DeadLetter
-from django_durable.signals import execution_finished, execution_waiting
+from django_durable.signals import execution_waiting
 from django_durable.sql import Sql, assignments, build, field_of, insert_row, is_postgres, run_guarded, value
 
 FREE = {"lease_token": None, "worker": "", "claimed_at": None}
@@ -87,43 +87,6 @@ def release(claim: Claimed, pages: Pages, *, delay: float = 0.0) -> bool:
     work = SpineWork(claim.using)
     work.put_back(claim.hint_id, claim.token, sql_after(connections[work.spine], delay))
     return run_fenced(claim, changes, pages.consequences(claim), work)
-
-
-def complete(claim: Claimed, pages: Pages, *, output: str) -> bool:
-    """End with a result."""
-    connection = connections[claim.using]
-    changes = {
-        **ENDED,
-        **ended_columns(claim),
-        "status": "completed",
-        "encoded_output": output,
-        "encoded_error": None,
-        "finished_at": sql_now(connection),
-    }
-    held = run_fenced(claim, changes, pages.consequences(claim), SpineWork(claim.using).delete_all(claim.id))
-    if held:
-        tell(claim.using, execution_finished, claim.id)
-    return held
-
-
-def fail(claim: Claimed, pages: Pages, *, error: str, failed_positions: str, status: str = "failed") -> bool:
-    """End without a result; the dead letter is written with it."""
-    connection = connections[claim.using]
-    changes = {
-        **ENDED,
-        **ended_columns(claim),
-        "status": status,
-        "encoded_output": None,
-        "encoded_error": error,
-        "failed_positions": failed_positions,
-        "finished_at": sql_now(connection),
-    }
-    letter = dead_letter(claim.using, claim.row, status=status, error=error)
-    consequences = [*pages.consequences(claim), cancel_pending(claim.using, claim.id), letter]
-    held = run_fenced(claim, changes, consequences, SpineWork(claim.using).delete_all(claim.id))
-    if held:
-        tell(claim.using, execution_finished, claim.id)
-    return held
 
 
 def block(claim: Claimed, *, error: str, code: str) -> bool:

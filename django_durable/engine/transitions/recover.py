@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import connections, transaction
 
@@ -25,7 +26,9 @@ from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.standing import standing_intent
 from django_durable.engine.telling import tell
+from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.claim import Odd, Terms
+from django_durable.engine.transitions.family import close_children, hold, hold_parent, tell_parent
 from django_durable.engine.transitions.leave import (
     cancel_pending,
     dead_letter,
@@ -38,6 +41,8 @@ from django_durable.models.execution import TERMINAL
 from django_durable.payloads import encode_failure
 from django_durable.signals import execution_finished
 from django_durable.sql import Sql, build, execute, fetch, field_of, value
+
+Parent = Mapping[str, Any] | None
 
 BUSY_SECONDS = 0.5
 """An execution whose row somebody holds locked is looked at again after so long."""
@@ -56,6 +61,7 @@ def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
     work = SpineWork(using)
     with transaction.atomic(using=using):
         try:
+            parent = hold_parent(using, odd.execution_id)
             now, row = lock_execution(using, odd.execution_id, wait=False)
         except ExecutionNotFound:
             work.acknowledge(odd.hint_id, odd.token).run()
@@ -69,12 +75,12 @@ def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
             _drop_stale(work, odd, row)
             return None
         if row["deadline"] is not None and row["deadline"] <= now:
-            _time_out(using, row)
+            _time_out(using, row, parent)
             return None
         if row["lease_token"] is None:
-            _resolve_unleased(using, work, odd, row, now)
+            _resolve_unleased(using, work, odd, row, parent, now)
             return None
-        return _take_over(using, terms, odd, row, now, sent_at)
+        return _take_over(using, terms, odd, row, parent, now, sent_at)
 
 
 def _drop_stale(work: SpineWork, odd: Odd, row: Mapping[str, Any]) -> None:
@@ -98,9 +104,11 @@ def _still_leased(spine: str, odd: Odd) -> bool:
     return bool(execute(spine, statement))
 
 
-def _resolve_unleased(using: str, work: SpineWork, odd: Odd, row: Mapping[str, Any], now: datetime) -> None:
-    if row["recoveries"] > _cap(row):
-        _bury(using, row, row["takeovers"], now)
+def _resolve_unleased(
+    using: str, work: SpineWork, odd: Odd, row: Mapping[str, Any], parent: Parent, now: datetime
+) -> None:
+    if row["recoveries"] > cap_of(row):
+        _bury(using, row, parent, row["takeovers"])
         return
     status = row["status"]
     if status in ("pending", "waiting") and row["wake_at"] is not None and row["wake_at"] > now:
@@ -115,19 +123,20 @@ def _resolve_unleased(using: str, work: SpineWork, odd: Odd, row: Mapping[str, A
     work.run()
 
 
-def _cap(row: Mapping[str, Any]) -> int:
+def cap_of(row: Mapping[str, Any]) -> int:
+    """How many crashes without progress an execution survives."""
     own: int | None = row["max_recoveries"]
     return config().max_recoveries if own is None else own
 
 
 def _take_over(
-    using: str, terms: Terms, odd: Odd, row: Mapping[str, Any], now: datetime, sent_at: float
+    using: str, terms: Terms, odd: Odd, row: Mapping[str, Any], parent: Parent, now: datetime, sent_at: float
 ) -> Claimed | None:
     """The lease of a running execution has lapsed: count it, and go on or bury."""
     recoveries = 1 if _progressed(using, row) else row["recoveries"] + 1
     takeovers = note_takeover(row, now, "lease expired")
-    if recoveries > _cap(row):
-        _bury(using, {**row, "recoveries": recoveries}, takeovers, now)
+    if recoveries > cap_of(row):
+        _bury(using, {**row, "recoveries": recoveries}, parent, takeovers)
         return None
     changes = {
         # Never pending under a token, unless somebody wrote past the engine: its appends would all be refused.
@@ -184,19 +193,36 @@ def note_takeover(row: Mapping[str, Any], now: datetime, reason: str) -> str:
     return json.dumps(listed)
 
 
-def _bury(using: str, row: Mapping[str, Any], takeovers: str, now: datetime) -> None:
+def _bury(using: str, row: Mapping[str, Any], parent: Parent, takeovers: str) -> None:
     lost = WorkerLost(
-        f"worker lost: {row['recoveries']} crashes without progress, the cap is {_cap(row)} (MAX_RECOVERIES)"
+        f"worker lost: {row['recoveries']} crashes without progress, the cap is {cap_of(row)} (MAX_RECOVERIES)"
     )
-    _end(using, row, "dead", encode_failure(lost), {"recoveries": row["recoveries"], "takeovers": takeovers})
+    more = {"recoveries": row["recoveries"], "takeovers": takeovers}
+    _end(using, row, parent, "dead", encode_failure(lost), more)
 
 
-def _time_out(using: str, row: Mapping[str, Any]) -> None:
+def bury_for(using: str, execution_id: UUID, why: str) -> None:
+    """End an execution as ``dead`` because of something that it has running elsewhere."""
+
+    def attempt() -> None:
+        with transaction.atomic(using=using):
+            parent = hold_parent(using, execution_id)
+            _now, row = lock_execution(using, execution_id)
+            if row["status"] in SOURCES["bury"]:
+                lost = WorkerLost(f"worker lost: {why}; the cap is {cap_of(row)} (MAX_RECOVERIES)")
+                _end(using, row, parent, "dead", encode_failure(lost), {})
+
+    repeated(using, attempt)
+
+
+def _time_out(using: str, row: Mapping[str, Any], parent: Parent) -> None:
     late = ExecutionTimedOut(f"the execution did not finish before its deadline {row['deadline'].isoformat()}")
-    _end(using, row, "timed_out", encode_failure(late), {})
+    _end(using, row, parent, "timed_out", encode_failure(late), {})
 
 
-def _end(using: str, row: Mapping[str, Any], status: str, error: str, more: Mapping[str, Any]) -> None:
+def _end(
+    using: str, row: Mapping[str, Any], parent: Parent, status: str, error: str, more: Mapping[str, Any]
+) -> None:
     connection = connections[using]
     changes = {
         **ended_columns(),
@@ -212,6 +238,8 @@ def _end(using: str, row: Mapping[str, Any], status: str, error: str, more: Mapp
     execute(using, cancel_pending(using, row["id"]))
     execute(using, dead_letter(using, row, status=status, error=error))
     SpineWork(using).delete_all(row["id"]).run()
+    tell_parent(using, parent, row, status=status, error=error)
+    close_children(using, [row["id"]])
     tell(using, execution_finished, row["id"])
 
 
@@ -220,9 +248,9 @@ def _update(using: str, row: Mapping[str, Any], changes: Mapping[str, Any]) -> N
     fetch(using, update_execution(using, changes, here))
 
 
-def end_overdue(using: str, row: Mapping[str, Any]) -> None:
-    """Time out a locked row past its deadline: that needs no code."""
-    _time_out(using, row)
+def end_overdue(using: str, row: Mapping[str, Any], parent: Parent) -> None:
+    """Time out a locked row past its deadline, its parent's locked before it: that needs no code."""
+    _time_out(using, row, parent)
 
 
 def time_out_claimed(claim: Claimed) -> bool:
@@ -231,11 +259,12 @@ def time_out_claimed(claim: Claimed) -> bool:
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
+            parent = hold(using, claim.row["parent_id"])
             # SQLite takes its write lock with the first write, so the guard comes before the look.
             if not execute(using, _touch(claim)):
                 return False
             _now, row = lock_execution(using, claim.id)
-            _time_out(using, row)
+            _time_out(using, row, parent)
             return True
 
     return repeated(using, attempt)

@@ -62,6 +62,10 @@ class Order:
     tags: Mapping[str, Any] = field(default_factory=dict)
     correlation_id: str = ""
     parent_close: str = "cancel"
+    parent_id: UUID | None = None
+    parent_position: int | None = None
+    parent_item: int | None = None
+    root_id: UUID | None = None
     budget: str = ""
     id: UUID = field(default_factory=time_ordered_id)
 
@@ -84,7 +88,7 @@ def start(using: str, order: Order) -> Execution[Any]:
     existing one, and where this transaction's snapshot cannot see the winner.
     """
     condition = "" if order.key is None else _only_read_committed(using)
-    return _insert(using, order, condition) or _start_again(using, order)
+    return insert_execution(using, order, condition) or _start_again(using, order)
 
 
 def _only_read_committed(using: str) -> str:
@@ -94,7 +98,8 @@ def _only_read_committed(using: str) -> str:
     return ""
 
 
-def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
+def insert_execution(using: str, order: Order, condition: str = "") -> Execution[Any] | None:
+    """Insert the execution with its first intent; ``None``: its key is taken, or the condition does not hold."""
     connection = connections[using]
     _write_route(using, order)
     guard = insert_row(
@@ -184,8 +189,11 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
         "priority": order.priority,
         "tags": dict(order.tags),
         "correlation_id": order.correlation_id,
+        "parent_id": order.parent_id,
+        "parent_position": order.parent_position,
+        "parent_item": order.parent_item,
         "parent_close": order.parent_close,
-        "root_id": order.id,
+        "root_id": order.root_id or order.id,
         "revision": 1,
         "epoch": _epoch(using, order.tenant),
         "worker": "",
@@ -240,7 +248,7 @@ def _start_again(using: str, order: Order) -> Execution[Any]:
     if existing is None:
         try:
             with transaction.atomic(using=using):
-                inserted = _insert(using, order, "")
+                inserted = insert_execution(using, order, "")
                 if inserted is not None:
                     return inserted
         except (IntegrityError, OperationalError) as error:
@@ -295,7 +303,7 @@ def _restart(using: str, order: Order, existing: Execution[Any]) -> Execution[An
                 key=value(connection, field_of(Execution, "current_key"), order.current_key),
             ),
         )
-        inserted = _insert(using, order, "") if freed else None
+        inserted = insert_execution(using, order, "") if freed else None
         if inserted is not None:
             return inserted
     # Somebody else restarted it first: theirs is the current one.

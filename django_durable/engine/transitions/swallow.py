@@ -11,6 +11,7 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.family import close_children, hold, tell_parent
 from django_durable.engine.transitions.leave import ENDED, cancel_pending, dead_letter, ended_columns
 from django_durable.engine.transitions.verbs import write_execution
 from django_durable.signals import execution_finished
@@ -23,6 +24,7 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
+            parent = hold(using, claim.row["parent_id"])
             _now, row = lock_execution(using, claim.id)
             moved = row["revision"] not in (claim.row["revision"], claim.row["revision"] + 1)
             if moved or row["lease_token"] is not None or row["status"] not in SOURCES["fail"]:
@@ -40,6 +42,8 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
             execute(using, cancel_pending(using, claim.id))
             execute(using, dead_letter(using, row, status="failed", error=error))
             SpineWork(using).delete_all(claim.id).run()
+            tell_parent(using, parent, row, status="failed", error=error)
+            close_children(using, [claim.id])
             tell(using, execution_finished, claim.id)
             return True
 

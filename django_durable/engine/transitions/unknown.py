@@ -14,6 +14,7 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.family import hold_parent
 from django_durable.engine.transitions.leave import FREE
 from django_durable.engine.transitions.recover import end_overdue, note_takeover
 from django_durable.engine.transitions.verbs import write_execution
@@ -30,12 +31,13 @@ def block_unclaimable(using: str, hint_id: UUID, execution_id: UUID, error: Unkn
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
+            parent = hold_parent(using, execution_id)
             now, row = lock_execution(using, execution_id)
             late = row["deadline"] is not None and row["deadline"] <= now
             if row["status"] not in SOURCES["time_out" if late else "block"] or not take_due(hint_id):
                 return False
             if late:
-                end_overdue(using, row)
+                end_overdue(using, row, parent)
             else:
                 _block(using, row, error, code, now)
             return True

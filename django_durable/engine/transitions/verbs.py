@@ -17,6 +17,7 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.family import close_children, hold_parent, tell_parent
 from django_durable.engine.transitions.leave import ENDED, FREE, cancel_pending, ended_columns, update_execution
 from django_durable.errors import InvalidTransition
 from django_durable.ids import time_ordered_id
@@ -42,6 +43,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
+            parent = hold_parent(using, execution_id)
             _now, row = lock_execution(using, execution_id)
             if row["status"] == "continued" and row["successor_id"] is not None:
                 return cancel(using, row["successor_id"], by)
@@ -60,6 +62,8 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
             write_execution(using, execution_id, changes)
             execute(using, cancel_pending(using, execution_id))
             SpineWork(using).delete_all(execution_id).run()
+            tell_parent(using, parent, row, status="cancelled")
+            close_children(using, [execution_id])
             note(using, row, "cancel", by)
             tell(using, execution_finished, execution_id)
             return True

@@ -48,8 +48,8 @@ def wait_for_messages(
     for the next wait.
     """
     using = claim.using
-    with _read_committed(using):
-        if not _lock_fenced(claim):
+    with read_committed(using):
+        if not lock_fenced(claim):
             return Waited(refused=True)
         letter = first_unread(using, claim.id, channels, before=until)
         if letter is not None:
@@ -91,7 +91,7 @@ def read_outcome(claim: Claimed, position: int) -> Waited | None:
 
 
 @contextmanager
-def _read_committed(using: str) -> Iterator[None]:
+def read_committed(using: str) -> Iterator[None]:
     """A transaction that sees what was committed while it waited for the lock, whatever the session's isolation.
 
     In REPEATABLE READ the snapshot is as old as the wait for the lock: a message whose sender held the row would
@@ -119,8 +119,8 @@ def _isolation_of(using: str) -> str:
     return known[1]
 
 
-def _lock_fenced(claim: Claimed) -> bool:
-    """Lock the execution's row exclusively, if this claim still holds it."""
+def lock_fenced(claim: Claimed) -> bool:
+    """Lock the execution's row exclusively, if this claim still holds it; whether it does."""
     if is_postgres(connections[claim.using]):
         statement = build(f"SELECT 1 FROM {EXECUTION} e WHERE {{fence}} FOR UPDATE", fence=fence(claim))
         return bool(fetch(claim.using, statement))

@@ -29,7 +29,7 @@ def liveness_violations(using: str) -> list[UUID]:
 
 def violations(using: str) -> Any:
     """Those executions, oldest first."""
-    same = {"execution_id": OuterRef("pk"), "revision": OuterRef("revision"), "epoch": OuterRef("epoch")}
+    same = {"execution_id": OuterRef("pk"), "revision": OuterRef("revision"), "epoch": OuterRef("epoch"), "kind": 0}
     hints = DispatchHint.objects.using(using).filter(**same)
     on_its_way = Outbox.objects.using(using).filter(**same)
     timed = Q(wake_at__isnull=False) | Q(deadline__isnull=False)

@@ -1,0 +1,158 @@
+"""What runs elsewhere: how a call is begun apart from the turn, and how its end becomes a value or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NoReturn
+
+from django_durable.authoring.attempt import Attempts, raise_recorded
+from django_durable.authoring.call import Call
+from django_durable.authoring.dispatched import pack
+from django_durable.authoring.operations.base import Base
+from django_durable.authoring.step import Step
+from django_durable.authoring.workflow import Workflow
+from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine import elsewhere
+from django_durable.engine.journal import Record, row_for
+from django_durable.engine.transitions.family import start_child
+from django_durable.engine.transitions.fan_in import at, step_intent
+from django_durable.engine.transitions.queue_expiry import expire_in_queue
+from django_durable.errors import ChildFailed, ExecutionCancelled, StepFailed, StepTimeout, qualified_name
+from django_durable.models.checkpoint import WHOLE
+from django_durable.payloads import decode, decode_failure
+
+
+class Elsewhere(Base):
+    """What ``step`` with a queue, ``submit``, ``child`` and ``map`` have in common."""
+
+    def _begin(self, position: int, call: Call[Any]) -> None:
+        """Start a call elsewhere: its pending checkpoint, and its hint or its execution, in one transaction."""
+        session = self._session
+        claim = session.claim
+        row = row_for(claim, position, call.kind, call.name, "pending", queued_at=claim.now())
+        if isinstance(call.target, Workflow):
+            row["started_at"] = row["queued_at"]
+            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self.tenant_of_run)
+            elsewhere.start_elsewhere(
+                session, [row], lambda: start_child(claim.using, claim.row, position, WHOLE, order)
+            )
+            return
+        queue = call.target.options.queue or ""
+        row |= {"encoded_input": pack(call.target, call.args, call.kwargs), "queue": queue}
+        intent = step_intent(claim.row, position, WHOLE, 1, queue)
+        elsewhere.start_elsewhere(session, [row], lambda: SpineWork(claim.using).publish(intent).run())
+
+    @property
+    def tenant_of_run(self) -> str:
+        """The tenant that children inherit."""
+        return str(self._row["tenant"])
+
+    def _outcome(self, position: int, call: Call[Any]) -> Any:
+        """The value of what was begun at a position, once it has ended. Raises its failure."""
+        self._await_all({position: call})
+        return value_of(self._session.history[position], call.name)
+
+    def _await_all(self, calls: dict[int, Call[Any]]) -> None:
+        """Wait until everything at these positions has ended."""
+        while pending := [p for p in calls if self._session.history[p].status == "pending"]:
+            if self._expire_queued((self._session.history[p], calls[p]) for p in pending):
+                continue
+            elsewhere.await_results(
+                self._session,
+                pending,
+                all_ended,
+                awaiting=[[at(p) for p in pending]],
+                wake_at=self._first_expiry((self._session.history[p], calls[p]) for p in pending),
+            )
+
+    # -- waiting to be picked up -----------------------------------------------------------------------------
+
+    def _first_expiry(self, begun: Iterable[tuple[Record, Call[Any]]]) -> datetime | None:
+        """When the first of these attempts will have waited too long to be picked up."""
+        return min((moment for record, call in begun if (moment := expiry_of(record, call))), default=None)
+
+    def _expire_queued(self, begun: Iterable[tuple[Record, Call[Any]]]) -> bool:
+        """Fail the attempts that have waited too long to be picked up; whether there were any."""
+        session = self._session
+        now = session.claim.now()
+        late = [(record, call) for record, call in begun if (moment := expiry_of(record, call)) and moment <= now]
+        for record, call in late:
+            step = call.target
+            assert isinstance(step, Step)
+            error = StepTimeout(
+                f"step {step.name!r} was not picked up within its queue_timeout of {step.options.queue_timeout} s",
+                clock="queue_timeout",
+            )
+            attempts = Attempts(session, step, record.position, record, "null", item=record.item)
+            due_at = attempts.next_due(error, record.attempt + 1)
+            changes = attempts.failure(error, record.attempt + 1, due_at, None)
+            queue = step.options.queue or ""
+            elsewhere.change_elsewhere(
+                session,
+                lambda r=record, c=changes, d=due_at, q=queue: expire_in_queue(session.claim, r, c, d, q),  # type: ignore[misc]
+            )
+        if late:
+            session.learn(elsewhere.look(session, sorted({record.position for record, _call in late})))
+        return bool(late)
+
+
+def expiry_of(record: Record, call: Call[Any]) -> datetime | None:
+    """When an attempt that nobody has picked up yet fails for that; ``None``: never, or it has been."""
+    if record.status != "pending" or record.kind != "step" or record.queued_at is None:
+        return None
+    limit = call.target.options.queue_timeout if isinstance(call.target, Step) else None
+    if limit is None or record.begun > record.attempt:
+        return None
+    since = record.queued_at if record.wake_at is None else max(record.queued_at, record.wake_at)
+    return since + timedelta(seconds=limit)
+
+
+def all_ended(records: Sequence[Record]) -> bool:
+    """Whether none of these is under way."""
+    return all(record.status != "pending" for record in records if record.item == WHOLE)
+
+
+def value_of(record: Record, name: str) -> Any:
+    """The decoded result of something that has ended. Raises its failure."""
+    if record.status == "completed":
+        return decode(record.encoded_output or "null")
+    if record.status != "cancelled":
+        raise_failure(record, name)
+    raise StepFailed(
+        step=name,
+        error_type=qualified_name(ExecutionCancelled),
+        message="it was cancelled before it ended",
+        attempts=record.attempt,
+        position=record.position,
+    )
+
+
+def raise_failure(record: Record, name: str) -> NoReturn:
+    """Raise what a recorded failure stands for."""
+    if record.kind == "child":
+        raise_child_failed(record)
+    raise_recorded(name, record.encoded_error, record.attempt, record.position)
+
+
+def error_of(record: Record, name: str) -> Exception | None:
+    """The failure of something that has ended; ``None``: it succeeded."""
+    try:
+        value_of(record, name)
+    except (StepFailed, ChildFailed) as error:
+        return error
+    return None
+
+
+def raise_child_failed(record: Record) -> NoReturn:
+    """Raise the ``ChildFailed`` that a recorded end stands for, the same at every replay."""
+    told = decode_failure(record.encoded_error or "")
+    raise ChildFailed(
+        told["message"],
+        workflow=told.get("workflow", record.name),
+        status=told.get("status", "failed"),
+        child_id=told.get("child", ""),
+        error_type=told.get("error_type", ""),
+        lineage=tuple(told.get("error_lineage", ())),
+        position=record.position,
+    )

@@ -1,0 +1,212 @@
+"""Family: a child is started by its parent, its end is told to the parent, the parent's end closes its children.
+
+The parent's row is locked before the child's, always. A parent that is being closed is locked exclusively, so a start
+under its fence and its end cannot miss each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+
+from django_durable.clock import sql_now
+from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.locking import LOCKED, TABLE
+from django_durable.engine.telling import tell
+from django_durable.engine.transitions import SOURCES, listed
+from django_durable.engine.transitions.fan_in import TAKES_RESULTS, lock_owner, settle
+from django_durable.engine.transitions.leave import ENDED, cancel_pending, ended_columns
+from django_durable.engine.transitions.start import Order, insert_execution
+from django_durable.errors import ChildFailed, ExecutionConflict, ExecutionNotFound
+from django_durable.models import Execution
+from django_durable.models.checkpoint import WHOLE
+from django_durable.payloads import decode_failure, encode_failure
+from django_durable.signals import execution_finished
+from django_durable.sql import (
+    Sql,
+    assignments,
+    build,
+    columns,
+    convert,
+    execute,
+    fetch,
+    field_of,
+    is_postgres,
+    join,
+    value,
+)
+
+STORED = (
+    "workflow",
+    "version",
+    "source_digest",
+    "encoded_input",
+    "queue",
+    "priority",
+    "key",
+    "timeout_seconds",
+    "max_recoveries",
+    "tags",
+    "correlation_id",
+    "parent_close",
+    "budget",
+)
+
+
+def start_child(using: str, parent: Mapping[str, Any], position: int, item: int, order: Order) -> None:
+    """Start a child for a pending checkpoint of its parent, whose row the caller holds.
+
+    It lives on its parent's plane, under its parent's tenant. Where its key is taken it cannot start: that is its
+    end, and the parent's checkpoint says so.
+    """
+    born = replace(
+        order,
+        tenant=parent["tenant"],
+        parent_id=parent["id"],
+        parent_position=position,
+        parent_item=item,
+        root_id=parent["root_id"],
+        correlation_id=order.correlation_id or parent["correlation_id"],
+    )
+    if insert_execution(using, born) is None:
+        taken = ExecutionConflict(
+            f"key {order.key!r} of workflow {order.workflow!r} is taken by another execution; the child did not start"
+        )
+        settle(
+            using,
+            parent,
+            position,
+            item,
+            _failure(using, order.workflow, "", "failed", encode_failure(taken)),
+            Sql("1 = 1"),
+        )
+
+
+def store_order(order: Order) -> str:
+    """What is needed to start this child later, from whatever process makes room for it."""
+    return json.dumps({name: member for name, member in asdict(order).items() if name in STORED})
+
+
+def start_stored_child(using: str, parent: Mapping[str, Any], position: int, item: int, stored: str) -> None:
+    """Start a child that was stored with its item."""
+    start_child(using, parent, position, item, Order(**json.loads(stored)))
+
+
+def hold_parent(using: str, execution_id: UUID) -> dict[str, Any] | None:
+    """Lock the parent's row before the child's; ``None``: it has none, or the parent is gone."""
+    connection = connections[using]
+    own = value(connection, field_of(Execution, "id"), execution_id)
+    rows = fetch(using, build(f"SELECT parent_id FROM {TABLE} WHERE id = {{id}} AND parent_id IS NOT NULL", id=own))
+    if not rows:
+        return None
+    return hold(using, convert(connection, Execution, ["parent_id"], rows[0])["parent_id"])
+
+
+def hold(using: str, parent_id: UUID | None) -> dict[str, Any] | None:
+    """Lock a parent's row; ``None``: there is none."""
+    if parent_id is None:
+        return None
+    try:
+        return lock_owner(using, parent_id)
+    except ExecutionNotFound:
+        return None
+
+
+def tell_parent(
+    using: str,
+    parent: Mapping[str, Any] | None,
+    child: Mapping[str, Any],
+    *,
+    status: str,
+    output: str | None = None,
+    error: str | None = None,
+) -> None:
+    """Write a child's end into the checkpoint that its parent has for it, and wake the parent if it waits for it."""
+    if parent is None or parent["status"] not in TAKES_RESULTS:
+        return
+    changes = outcome(using, child["workflow"], child["id"], status=status, output=output, error=error)
+    item = WHOLE if child["parent_item"] is None else child["parent_item"]
+    settle(using, parent, child["parent_position"], item, changes, Sql("c.kind = 'child'"))
+
+
+def outcome(
+    using: str, workflow: str, child_id: UUID, *, status: str, output: str | None, error: str | None
+) -> dict[str, Any]:
+    """A child's end as its parent's checkpoint shows it."""
+    if status == "completed":
+        return {
+            "status": "completed",
+            "attempt": 1,
+            "encoded_output": output,
+            "encoded_error": None,
+            "finished_at": sql_now(connections[using]),
+        }
+    return _failure(using, workflow, str(child_id), status, error)
+
+
+def _failure(using: str, workflow: str, child_id: str, status: str, error: str | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"type": "", "message": "", "traceback": "", "lineage": []}
+    if error is not None:
+        told = decode_failure(error)
+    more: dict[str, Any] = {"workflow": workflow, "status": status, "child": child_id}
+    more |= {"error_type": told["type"], "error_lineage": list(told["lineage"])}
+    failed = ChildFailed(told["message"], workflow=workflow, status=status, child_id=child_id)
+    encoded = encode_failure(failed, message=told["message"], traceback=told["traceback"], **more)
+    now = sql_now(connections[using])
+    return {"status": "failed", "attempt": 1, "encoded_output": None, "encoded_error": encoded, "finished_at": now}
+
+
+def close_children(using: str, parent_ids: Sequence[UUID]) -> None:
+    """End what an execution that has ended leaves running, level by level, unless it is to be left alone.
+
+    One routine for every end of a parent. The caller has written the parents' rows in this transaction.
+    """
+    _close(using, parent_ids, Sql(""))
+
+
+def close_started_at(using: str, parent_id: UUID, positions: Sequence[int]) -> None:
+    """End the children that were started at these positions, and theirs."""
+    bound = [value(connections[using], field_of(Execution, "parent_position"), position) for position in positions]
+    _close(using, [parent_id], build(" AND c.parent_position IN ({positions})", positions=join(", ", bound)))
+
+
+def _close(using: str, parent_ids: Sequence[UUID], which: Sql) -> None:
+    while parent_ids:
+        ended = _cancel_level(using, parent_ids, which)
+        which = Sql("")
+        for row in ended:
+            execute(using, cancel_pending(using, row["id"]))
+            SpineWork(using).delete_all(row["id"]).run()
+            tell(using, execution_finished, row["id"])
+        parent_ids = [row["id"] for row in ended]
+
+
+def _cancel_level(using: str, parent_ids: Sequence[UUID], which: Sql) -> list[dict[str, Any]]:
+    connection = connections[using]
+    now = sql_now(connection)
+    changes = {
+        **ENDED,
+        **ended_columns(),
+        "status": "cancelled",
+        "cancel_requested_at": now,
+        "encoded_output": None,
+        "encoded_error": None,
+        "finished_at": now,
+    }
+    ids = join(", ", [value(connection, field_of(Execution, "parent_id"), one) for one in parent_ids])
+    locked = " ORDER BY c.id FOR UPDATE" if is_postgres(connection) else ""
+    statement = build(
+        f"UPDATE {TABLE} AS e SET {{changes}} WHERE e.id IN (SELECT c.id FROM {TABLE} c"
+        f" WHERE c.parent_id IN ({{ids}}){{which}} AND c.parent_close = 'cancel'"
+        f" AND c.status IN ({listed(SOURCES['cancel'])}){locked})"
+        f" RETURNING {columns(Execution, LOCKED)}",
+        changes=assignments(connection, Execution, changes),
+        ids=ids,
+        which=which,
+    )
+    return [convert(connection, Execution, LOCKED, row) for row in fetch(using, statement)]

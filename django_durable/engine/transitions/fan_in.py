@@ -1,0 +1,187 @@
+"""Fan-in: something that ran elsewhere is over; count it, start what waited for its place, wake who waits for it.
+
+Whoever ends such work holds the execution's row, shared; it is locked exclusively, from the start of the
+transaction again, only where it has to be woken. The checkpoint's row is the mark that a turn looks for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+
+from django_durable.clock import sql_now
+from django_durable.dispatch.hints import Intent
+from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.contention import MustWake, must_lock_exclusively
+from django_durable.engine.locking import lock_execution
+from django_durable.engine.messages import wake
+from django_durable.models import Checkpoint, DispatchHint, Join
+from django_durable.models.checkpoint import WHOLE
+from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, is_postgres, value
+
+TABLE = Checkpoint._meta.db_table
+JOIN = Join._meta.db_table
+
+TAKES_RESULTS = ("pending", "running", "waiting", "paused", "blocked")
+"""Statuses of an execution that still wants what it has running elsewhere."""
+
+
+def lock_owner(using: str, owner_id: UUID) -> dict[str, Any]:
+    """Lock the row of an execution that has something running elsewhere: shared, or exclusively to wake it."""
+    _now, row = lock_execution(using, owner_id, shared=not must_lock_exclusively(owner_id))
+    return row
+
+
+def at(position: int) -> str:
+    """The channel of what was started at a position."""
+    return f"at:{position}"
+
+
+def failed_at(position: int) -> str:
+    """The channel of its failure alone."""
+    return f"failed:{position}"
+
+
+def settle(
+    using: str,
+    row: Mapping[str, Any],
+    position: int,
+    item: int,
+    changes: Mapping[str, Any],
+    where: Sql,
+) -> bool:
+    """Write the end of what ran at a position, if it is still pending, and what follows; whether it was.
+
+    ``where`` is a further condition on the checkpoint ``c``. The caller holds the execution's row (``lock_owner``),
+    within ``repeated``, which begins again where ``MustWake`` is raised.
+    """
+    statement = build(
+        f"UPDATE {TABLE} AS c SET {{sets}} WHERE {{here}} AND c.status = 'pending' AND {{where}}",
+        sets=assignments(connections[using], Checkpoint, changes),
+        here=this_checkpoint(using, row["id"], position, item, "c."),
+        where=where,
+    )
+    if not execute(using, statement):
+        return False
+    failed = changes["status"] != "completed"
+    if item == WHOLE:
+        told = [at(position), *([failed_at(position)] if failed else [])]
+    else:
+        told = [at(position)] if _count(using, row, position, failed) else []
+    if row["status"] == "waiting" and _is_awaited(using, row, told):
+        if not must_lock_exclusively(row["id"]) and is_postgres(connections[using]):
+            raise MustWake(row["id"])
+        wake(using, row)
+    return True
+
+
+def _is_awaited(using: str, row: Mapping[str, Any], told: Sequence[str]) -> bool:
+    """Whether one of these channels is what the execution waits for; a list among them waits for all of its own."""
+    for awaited in json.loads(row["awaiting"] or "[]"):
+        if isinstance(awaited, str):
+            if awaited in told:
+                return True
+        elif any(channel in awaited for channel in told) and not _any_pending(using, row["id"], awaited):
+            return True
+    return False
+
+
+def _any_pending(using: str, execution_id: UUID, channels: Sequence[str]) -> bool:
+    positions = [int(channel.partition(":")[2]) for channel in channels]
+    pending = Checkpoint.objects.using(using).filter(
+        execution_id=execution_id, item=WHOLE, status="pending", position__in=positions
+    )
+    return pending.exists()
+
+
+def _count(using: str, row: Mapping[str, Any], position: int, failed: bool) -> bool:
+    """Count an item that has ended, and start the next one in its place; whether the whole is over."""
+    statement = build(
+        f"UPDATE {JOIN} SET settled = settled + 1, failed = failed + {int(failed)}, in_flight = in_flight - 1"
+        " WHERE execution_id = {id} AND position = {position}"
+        " RETURNING needs, settled, failed, tolerated, min_successful, in_flight",
+        id=value(connections[using], field_of(Join, "execution_id"), row["id"]),
+        position=value(connections[using], field_of(Join, "position"), position),
+    )
+    counted = fetch(using, statement)
+    if not counted:
+        return False
+    needs, settled, failures, tolerated, min_successful, in_flight = counted[0]
+    enough = (tolerated is not None and failures > tolerated) or (
+        min_successful is not None and settled - failures >= min_successful
+    )
+    if not enough and settled + in_flight < needs and start_next(using, row, position):
+        return False
+    return bool(in_flight == 0)
+
+
+def start_next(using: str, row: Mapping[str, Any], position: int) -> bool:
+    """Start the first item of a map that has not been started; whether there was one."""
+    following = (
+        Checkpoint.objects.using(using)
+        .filter(execution_id=row["id"], position=position, item__gt=WHOLE, status="pending", queued_at=None)
+        .order_by("item")
+        .values("item", "kind", "queue", "encoded_input")
+        .first()
+    )
+    if following is None:
+        return False
+    connection = connections[using]
+    item = following["item"]
+    execute(
+        using,
+        build(
+            f"UPDATE {TABLE} AS c SET {{sets}} WHERE {{here}}",
+            sets=assignments(connection, Checkpoint, {"queued_at": sql_now(connection)}),
+            here=this_checkpoint(using, row["id"], position, item, "c."),
+        ),
+    )
+    execute(
+        using,
+        build(
+            f"UPDATE {JOIN} SET in_flight = in_flight + 1 WHERE execution_id = {{id}} AND position = {{position}}",
+            id=value(connection, field_of(Join, "execution_id"), row["id"]),
+            position=value(connection, field_of(Join, "position"), position),
+        ),
+    )
+    if following["kind"] == "child":
+        from django_durable.engine.transitions.family import start_stored_child
+
+        start_stored_child(using, row, position, item, following["encoded_input"] or "")
+    else:
+        SpineWork(using).publish(step_intent(row, position, item, 1, following["queue"])).run()
+    return True
+
+
+def step_intent(
+    row: Mapping[str, Any], position: int, item: int, attempt: int, queue: str, due_at: Any = None
+) -> Intent:
+    """The intent to run one attempt of a step elsewhere."""
+    return Intent(
+        execution_id=row["id"],
+        workflow=row["workflow"],
+        version=row["version"],
+        revision=attempt,
+        epoch=row["epoch"],
+        queue=queue or row["queue"],
+        priority=row["priority"],
+        due_at=due_at,
+        kind=DispatchHint.Kind.STEP,
+        position=position,
+        item=item,
+    )
+
+
+def this_checkpoint(using: str, execution_id: UUID, position: int, item: int, alias: str = "") -> Sql:
+    """The condition that names one checkpoint."""
+    connection = connections[using]
+    return build(
+        f"{alias}execution_id = {{id}} AND {alias}position = {{position}} AND {alias}item = {{item}}",
+        id=value(connection, field_of(Checkpoint, "execution_id"), execution_id),
+        position=value(connection, field_of(Checkpoint, "position"), position),
+        item=value(connection, field_of(Checkpoint, "item"), item),
+    )
