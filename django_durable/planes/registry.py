@@ -33,8 +33,13 @@ class Plane:
 
     @property
     def claimable(self) -> bool:
-        """Whether work on it is run: a draining plane finishes what it has, a closed one is left alone."""
+        """Whether work on it is run: a draining plane goes on with its tenants, a closed one is left alone."""
         return self.state != DataPlane.State.CLOSED
+
+    @property
+    def accepts_tenants(self) -> bool:
+        """Whether a tenant may be placed on it, or moved to it."""
+        return self.state == DataPlane.State.ACTIVE
 
 
 _known: dict[str, Plane] | None = None
@@ -71,9 +76,9 @@ def _read() -> dict[str, Plane]:
     return found
 
 
-def find_plane(name: str) -> Plane:
+def find_plane(name: str, *, fresh: bool = False) -> Plane:
     """The plane of this name. Raises ``PlaneUnavailable`` for one that nobody registered."""
-    plane = all_planes().get(name) or all_planes(fresh=True).get(name)
+    plane = all_planes(fresh=fresh).get(name) or all_planes(fresh=True).get(name)
     if plane is None:
         raise PlaneUnavailable(f"no data plane {name!r} is registered; add it to PLANES or with register_plane()")
     return plane
@@ -122,9 +127,9 @@ def register_plane(name: str, database: str) -> None:
 
 
 def set_state(name: str, state: str) -> None:
-    """Make a plane active, draining or closed."""
+    """Make a plane active, draining or closed. Raises ``PlaneUnavailable`` for one that nobody registered."""
     spine = config().spine
-    plane = find_plane(name)
+    plane = find_plane(name, fresh=True)
     DataPlane.objects.using(spine).update_or_create(name=name, defaults={"database": plane.database, "state": state})
     forget_planes()
 

@@ -21,7 +21,14 @@ from django_durable.quiet import report
 logger = logging.getLogger("django_durable")
 
 
-def terms_of(*, limit: int, queues: tuple[str, ...], blocked: bool = False, hint_id: UUID | None = None) -> Terms:
+def terms_of(
+    *,
+    limit: int,
+    queues: tuple[str, ...],
+    blocked: bool = False,
+    hint_id: UUID | None = None,
+    plane: str | None = None,
+) -> Terms:
     """What this process asks for: it leases only what it knows."""
     state = DispatchHint.State.BLOCKED if blocked else DispatchHint.State.LIVE
     return Terms(
@@ -33,6 +40,7 @@ def terms_of(*, limit: int, queues: tuple[str, ...], blocked: bool = False, hint
         code=code_digest(),
         state=state,
         hint_id=hint_id,
+        plane=plane,
     )
 
 
@@ -40,13 +48,15 @@ def claim_pass(using: str, terms: Terms) -> tuple[list[Claimed], int]:
     """The claims of one pass, and how many hints it touched (so that an idle pass can be told)."""
     claims: list[Claimed] = []
     found: list[tuple[str, Odd]] = []
-    if planes_in_use():
+    if terms.plane != "" and planes_in_use():
         # Tenants' work first, the spine's own within the same batch.
         claims, found = claim_on_planes(using, terms)
-    rest = replace(terms, limit=terms.limit - len(claims) - len(found))
-    own, odd_own = claim_due(using, rest)
-    claims += own
-    odd = found + [(using, hint) for hint in odd_own]
+    odd = found
+    if not terms.plane:
+        rest = replace(terms, limit=terms.limit - len(claims) - len(found))
+        own, odd_own = claim_due(using, rest)
+        claims += own
+        odd = found + [(using, hint) for hint in odd_own]
     for alias, hint in odd:
         try:
             with guarded(alias):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from django_durable.planes import breaker
 from django_durable.runtime.tick import tick
 from tests.driving import drain
 from tests.planes.conftest import NORTH
+from tests.planes.faults import down
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -28,21 +27,6 @@ def note(text: str) -> str:
 @workflow
 def plain(ctx: Context, name: str) -> str:
     return ctx.step(note, name)
-
-
-@contextmanager
-def down(alias: str) -> Iterator[None]:
-    """Make a database unreachable for new connections, and end the one that is open."""
-    connection = connections[alias]
-    connection.close()
-    key = "HOST" if connection.vendor == "postgresql" else "NAME"
-    before = connection.settings_dict[key]
-    connection.settings_dict[key] = "/nowhere/at/all"
-    try:
-        yield
-    finally:
-        connection.close()
-        connection.settings_dict[key] = before
 
 
 def make_due() -> None:

@@ -53,6 +53,8 @@ class Terms:
     code: str
     state: int = DispatchHint.State.LIVE
     hint_id: UUID | None = None
+    plane: str | None = None
+    """Only this plane's work, ``''`` for the spine's own; ``None``: all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
