@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.signals import setting_changed
-from django.db import connections, transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
 from django_durable.conf import config
+from django_durable.database_errors import is_disconnect
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import DataPlane
 from django_durable.models.columns import check_name
@@ -53,13 +54,20 @@ def planes_in_use() -> bool:
 
 
 def all_planes(*, fresh: bool = False) -> dict[str, Plane]:
-    """Every plane by name; read from the spine at most every REFRESH_SECONDS unless ``fresh``."""
+    """Every plane by name; read from the spine at most every REFRESH_SECONDS unless ``fresh``.
+
+    While the spine is away what was known last is used: turns and signals on planes need it no more than that.
+    """
     global _known, _read_at
     if not planes_in_use():
         return {}
     with _lock:
         if _known is None or fresh or time.monotonic() - _read_at > REFRESH_SECONDS:
-            _known = _read()
+            try:
+                _known = _read()
+            except (OperationalError, InterfaceError) as error:
+                if _known is None or fresh or not is_disconnect(error):
+                    raise
             _read_at = time.monotonic()
         return _known
 

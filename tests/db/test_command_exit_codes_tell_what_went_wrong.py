@@ -128,7 +128,7 @@ def test_an_outage_is_unavailable_and_never_not_found(
 
 @pytest.mark.django_db
 def test_a_bug_is_not_dressed_up_as_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_using: str) -> None:
+    def broken() -> None:
         raise KeyError("oops")
 
     monkeypatch.setattr("django_durable.cli.stats.measure", broken)
@@ -138,8 +138,8 @@ def test_a_bug_is_not_dressed_up_as_an_exit_code(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.django_db
 def test_a_statement_that_is_wrong_is_a_bug_and_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(using: str) -> None:
-        with connections[using].cursor() as cursor:
+    def wrong() -> None:
+        with connections["default"].cursor() as cursor:
             cursor.execute("SELECT no_such_column")
 
     monkeypatch.setattr("django_durable.cli.stats.measure", wrong)

@@ -9,11 +9,12 @@ import pytest
 from django.db import connections
 
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
-from django_durable.models import DispatchHint
-from django_durable.planes import breaker
+from django_durable.models import DataPlane, DispatchHint, Outbox
+from django_durable.planes import breaker, registry
+from django_durable.planes.registry import forget_planes
 from django_durable.runtime.tick import tick
 from tests.driving import drain
-from tests.planes.conftest import NORTH
+from tests.planes.conftest import NORTH, SPINE
 from tests.planes.faults import down
 
 pytestmark = pytest.mark.usefixtures("planes")
@@ -22,6 +23,11 @@ pytestmark = pytest.mark.usefixtures("planes")
 @step
 def note(text: str) -> str:
     return text
+
+
+@workflow
+def listener(ctx: Context) -> int:
+    return int(ctx.wait_for_signal("go"))
 
 
 @workflow
@@ -83,3 +89,32 @@ def test_an_open_breaker_asks_the_plane_nothing(monkeypatch: pytest.MonkeyPatch)
         for _ in range(5):
             drain()
         assert tried == []
+
+
+def test_a_process_that_does_not_know_a_planes_database_leaves_its_work_to_others() -> None:
+    execution = plain.using(tenant="ann").start("x")
+    DataPlane.objects.create(name="north", database="known_elsewhere")
+    forget_planes()
+    before = DispatchHint.objects.values().get()
+    for _ in range(3):
+        drain()
+    assert DispatchHint.objects.values().get() == before
+    DataPlane.objects.all().delete()
+    forget_planes()
+    drain()
+    assert Execution.objects.locate(execution.pk).output == "x"
+
+
+def test_without_the_spine_a_signal_is_stored_and_wakes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = listener.using(tenant="ann").start()
+    drain()
+    monkeypatch.setattr(registry, "_read_at", float("-inf"))
+    with down(SPINE):
+        execution.signal("go", 5)
+        assert Outbox.objects.using(NORTH).count() == 1
+        with pytest.raises(PlaneUnavailable):
+            plain.using(tenant="ann").start("y")
+    breaker._open.clear()
+    tick()
+    drain()
+    assert Execution.objects.locate(execution.pk).output == 5

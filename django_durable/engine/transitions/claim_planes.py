@@ -65,8 +65,10 @@ def _planes_to_try(spine: str, only: str | None) -> Sql | None:
 
 
 def _left_alone(plane: Plane) -> bool:
-    """Closed, behind an open breaker, or without its migrations a moment ago. No query."""
-    return not plane.claimable or not available(plane.database) or known_to_lag(plane)
+    """Closed, on a database that only other processes know, away, or without its migrations. No query."""
+    if not plane.claimable or plane.database not in connections.settings:
+        return True
+    return not available(plane.database) or known_to_lag(plane)
 
 
 def _claim_guarded(spine: str, plane: Plane, terms: Terms, hint: Odd) -> Claimed | bool:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
+from django_durable.database_errors import is_disconnect
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.transitions.epoch import fence_all, raise_epoch
 from django_durable.engine.transitions.republish import republish
-from django_durable.errors import InvalidTransition, UnknownTenant
+from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTenant
 from django_durable.models import Execution, ExecutionRoute, TenantEpoch, TenantPlacement
 from django_durable.models.execution import ACTIVE
 from django_durable.operators.actors import attribution
@@ -39,6 +40,20 @@ def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
     target = alias_of(to)
     placement = _begin(tenant, plane)
     source = alias_of(_source_of(placement, to))
+    try:
+        return _carry_out(placement, source, target, to, by.actor)
+    except (OperationalError, InterfaceError) as error:
+        if not is_disconnect(error):
+            raise
+        for alias in (source, target):
+            connections[alias].close_if_unusable_or_obsolete()
+        raise PlaneUnavailable(
+            f"database {source!r} or {target!r} cannot be reached; tenant {tenant!r} waits: run the move again"
+        ) from error
+
+
+def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, actor: str) -> int:
+    tenant = str(placement.tenant)
     if source == target:
         _finish(tenant)
         return 0
@@ -46,7 +61,7 @@ def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
         freeze(source, tenant, to)
         copy_tenant(source, target, tenant)
         _prepare(source, target, tenant)
-        _switch(tenant, target, to, by.actor)
+        _switch(tenant, target, to, actor)
     moved = release(target, tenant)
     for page in pages(source, tenant):
         with transaction.atomic(using=source):
