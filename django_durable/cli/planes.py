@@ -82,6 +82,8 @@ def show(_names: list[str], _options: Options, output: Output) -> None:
         output.document(rows)
     else:
         output.table(rows, COLUMNS)
+        if not rows:
+            output.talk(f"no data planes: everything is on {spine_alias()!r}")
         for row in rows:
             if row["reason"]:
                 output.talk(f"{row['name']}: {row['reason']}")

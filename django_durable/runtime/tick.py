@@ -15,7 +15,7 @@ from django_durable.models import SweepClaim
 from django_durable.planes.behind import lags
 from django_durable.planes.breaker import available, guarded
 from django_durable.planes.places import Place, all_places
-from django_durable.planes.registry import find_plane
+from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 from django_durable.runtime import sweeps
@@ -48,7 +48,8 @@ def tick(*, rebuild: bool = False) -> dict[str, int]:
             continue
         try:
             with guarded(place.alias):
-                if place.is_spine or not lags(find_plane(place.plane)):
+                plane = all_planes().get(place.plane)
+                if place.is_spine or (plane is not None and not lags(plane)):
                     _sweep_plane(spine, place.plane, place.alias, done, rebuild=rebuild)
         except (DatabaseError, InterfaceError) as error:
             if place.is_spine:

@@ -148,6 +148,16 @@ def test_a_statement_that_is_wrong_is_a_bug_and_no_outage(monkeypatch: pytest.Mo
 
 
 @pytest.mark.django_db
+def test_without_data_planes_there_are_none_to_list_and_none_to_change() -> None:
+    called = durable("planes", "list", "--json")
+    assert (called.code, called.data) == (0, [])
+    assert durable("planes", "list").err == "no data planes: everything is on 'default'\n"
+    for action in (["add", "north", "default"], ["migrate"], ["place", "acme", "default"], ["bump-epoch", "acme"]):
+        called = durable("planes", *action)
+        assert (called.code, "DATABASE_ROUTERS" in called.error) == (1, True)
+
+
+@pytest.mark.django_db
 def test_call_command_raises_with_the_return_code() -> None:
     with pytest.raises(CommandError) as caught:
         call_command("durable", "show", "five")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
-from django_durable import Context, Execution, step, workflow
+from django_durable import Context, Execution, ExecutionNotFound, PlaneUnavailable, step, workflow
+from django_durable.ids import time_ordered_id
 from django_durable.models import DispatchHint, Outbox
+from django_durable.operators.doctor import examine
 from django_durable.planes import behind
 from django_durable.planes.registry import find_plane
 from django_durable.runtime.tick import tick
+from tests.calling import durable
 from tests.driving import drain, make_due
 from tests.planes.conftest import NORTH, SOUTH
 from tests.planes.faults import lagging
@@ -87,16 +92,49 @@ def test_it_is_not_swept_and_the_others_are(monkeypatch: pytest.MonkeyPatch) -> 
         assert not Outbox.objects.using(SOUTH).exists()
 
 
+@contextmanager
+def never_migrated(alias: str) -> Iterator[None]:
+    """A plane that was registered before anybody migrated it."""
+    with lagging(alias), connections[alias].cursor() as cursor:
+        cursor.execute("ALTER TABLE django_durable_execution RENAME TO put_away")
+        try:
+            yield
+        finally:
+            cursor.execute("ALTER TABLE put_away RENAME TO django_durable_execution")
+
+
 def test_a_plane_without_any_table_stops_no_sweep_of_the_others() -> None:
     here = plain.using(tenant="cid").start("here")
-    DispatchHint.objects.all().delete()
-    with connections[NORTH].cursor() as cursor:
-        cursor.execute("ALTER TABLE django_durable_execution RENAME TO put_away")
-    try:
+    with never_migrated(NORTH):
         for _ in range(5):  # the planes are swept in random order
             DispatchHint.objects.all().delete()
             tick(rebuild=True)
             assert DispatchHint.objects.get().execution_id == here.pk
-    finally:
-        with connections[NORTH].cursor() as cursor:
-            cursor.execute("ALTER TABLE put_away RENAME TO django_durable_execution")
+
+
+def test_a_sweep_that_fails_on_one_plane_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = plain.using(tenant="cid").start("here")
+    monkeypatch.setattr("django_durable.runtime.tick.lags", lambda plane: False)
+    with never_migrated(NORTH):
+        for _ in range(5):
+            DispatchHint.objects.all().delete()
+            tick(rebuild=True)
+            assert DispatchHint.objects.get().execution_id == here.pk
+
+
+def test_what_may_be_on_a_plane_without_tables_is_unavailable_and_not_missing() -> None:
+    here = plain.using(tenant="cid").start("here")
+    with never_migrated(NORTH):
+        assert Execution.objects.locate(here.pk).using == SOUTH
+        missing = time_ordered_id()
+        with pytest.raises(PlaneUnavailable):
+            Execution.objects.locate(missing)
+        assert durable("show", missing).code == 4
+        called = durable("list", "--json")
+        assert (called.code, [row["id"] for row in called.data]) == (4, [str(here.pk)])
+        assert "planes migrate" in called.error
+        assert [one.code for one in examine()] == ["lagging-migrations"]
+        (row,) = (one for one in durable("planes", "list", "--json").data if one["name"] == "north")
+        assert (row["reachable"], row["migrations_behind"], row["unfinished"]) == (True, 1, None)
+    with pytest.raises(ExecutionNotFound):
+        Execution.objects.locate(missing)

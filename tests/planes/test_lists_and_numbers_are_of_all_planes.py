@@ -183,7 +183,10 @@ def test_a_verb_on_an_execution_finds_it_on_its_plane(verb: str) -> None:
     if verb == "resume":
         Execution.objects.locate(execution.pk).pause(actor="op")
     arguments = [verb, str(execution.pk), *(["go"] if verb == "signal" else [])]
-    assert durable(*arguments).code == 0
+    called = durable(*arguments, "--json")
+    assert called.code == 0
+    if verb == "show":
+        assert called.data["plane"] == "south"
     with down(SOUTH):
         refused = durable(*arguments)
     assert (refused.code, refused.out) == (4, "")
