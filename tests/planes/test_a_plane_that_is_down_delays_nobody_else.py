@@ -12,6 +12,7 @@ from django_durable import Context, Execution, PlaneUnavailable, step, workflow
 from django_durable.models import DataPlane, DispatchHint, Outbox
 from django_durable.planes import breaker, registry
 from django_durable.planes.registry import forget_planes
+from django_durable.routers import PlaneRouter
 from django_durable.runtime.tick import tick
 from tests.driving import drain
 from tests.planes.conftest import NORTH, SPINE
@@ -105,11 +106,15 @@ def test_a_process_that_does_not_know_a_planes_database_leaves_its_work_to_other
     assert Execution.objects.locate(execution.pk).output == "x"
 
 
-def test_without_the_spine_a_signal_is_stored_and_wakes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_spine_planes_stay_known_and_a_signal_is_stored_and_wakes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     execution = listener.using(tenant="ann").start()
     drain()
     monkeypatch.setattr(registry, "_read_at", float("-inf"))
     with down(SPINE):
+        # What a step's own queries ask the router is answered by what was known last.
+        assert PlaneRouter().db_for_read(Execution, instance=execution) == NORTH
         execution.signal("go", 5)
         assert Outbox.objects.using(NORTH).count() == 1
         with pytest.raises(PlaneUnavailable):
