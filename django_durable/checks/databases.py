@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import NotSupportedError, connections
 from django.utils.translation import gettext as _
 
-from django_durable.checks.project import engine_aliases
+from django_durable.checks.project import engine_aliases, plane_aliases, requests_on_plane
 from django_durable.conf import read_settings
 
 OLDEST = {"sqlite": (3, 37), "postgresql": (14,)}
@@ -24,6 +25,8 @@ def check_database_options(app_configs: object, **kwargs: Any) -> list[CheckMess
     for alias in engine_aliases(read_settings()[0]):
         messages += _manual_commits(connections[alias])
         messages += _sqlite_options(connections[alias])
+    for alias in plane_aliases(read_settings()[0]):
+        messages += _unbounded_connect(connections[alias])
     return messages
 
 
@@ -36,6 +39,17 @@ def check_databases(app_configs: object, databases: Sequence[str] | None = None,
             messages += _old_driver(connections[alias])
             messages += _rollback_journal(connections[alias])
     return messages
+
+
+def check_new_plane(alias: str) -> list[CheckMessage]:
+    """What is wrong with the options of a plane that no setting names; sends no query."""
+    connection = connections[alias]
+    return [
+        *_manual_commits(connection),
+        *_sqlite_options(connection),
+        *_unbounded_connect(connection),
+        *requests_on_plane(alias),
+    ]
 
 
 def _manual_commits(connection: Any) -> Iterator[CheckMessage]:
@@ -65,6 +79,23 @@ def _sqlite_options(connection: Any) -> Iterator[CheckMessage]:
     journal = _configured_journal_mode(connection)
     if journal not in (None, "wal"):
         yield _no_wal(connection.alias, journal)
+
+
+def _unbounded_connect(connection: Any) -> Iterator[CheckMessage]:
+    """A host that drops packets keeps a caller for minutes; a Unix socket answers at once, and so does a refusal."""
+    settings = connection.settings_dict
+    if connection.vendor != "postgresql" or settings["HOST"].startswith("/") or not settings["HOST"]:
+        return
+    if settings["OPTIONS"].get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT"):
+        return
+    yield Warning(
+        _("DATABASES[%(alias)r], a data plane, has no connect timeout.") % {"alias": connection.alias},
+        hint=_(
+            "While its host does not answer, each try to connect can hold up a worker for minutes; set "
+            "OPTIONS['connect_timeout'] to a few seconds."
+        ),
+        id="durable.W022",
+    )
 
 
 def _rollback_journal(connection: Any) -> Iterator[CheckMessage]:

@@ -18,13 +18,23 @@ ROUTER = "django_durable.routers.PlaneRouter"
 def check_project(app_configs: object, **kwargs: Any) -> list[CheckMessage]:
     """Django's own settings, as far as durable executions depend on them."""
     config, _problems = read_settings()
-    return [*_naive_times(), *_missing_router(config), *_foreign_transactions(config)]
+    return [
+        *_naive_times(),
+        *_missing_router(config),
+        *_foreign_transactions(config),
+        *(message for alias in plane_aliases(config) for message in requests_on_plane(alias)),
+    ]
 
 
 def engine_aliases(config: Config) -> list[str]:
     """The aliases in ``DATABASES`` that hold the engine's tables, as the settings tell, the spine first."""
     named = dict.fromkeys([config.spine, *config.planes.values()])
     return [alias for alias in named if alias in connections]
+
+
+def plane_aliases(config: Config) -> list[str]:
+    """The same without the spine's: the databases of planes of their own."""
+    return [alias for alias in engine_aliases(config) if alias != config.spine]
 
 
 def _naive_times() -> Iterator[CheckMessage]:
@@ -56,8 +66,9 @@ def _foreign_transactions(config: Config) -> Iterator[CheckMessage]:
     """A request's transaction on another database is exactly what a start refuses with ``WrongDatabase``."""
     if config.cross_database_start != "refuse":
         return
-    wrapped = [alias for alias in connections if connections[alias].settings_dict["ATOMIC_REQUESTS"]]
-    refusing = [alias for alias in engine_aliases(config) if alias not in wrapped]
+    planes = plane_aliases(config)
+    wrapped = [alias for alias in connections if _wraps_requests(alias) and alias not in planes]
+    refusing = [alias for alias in engine_aliases(config) if not _wraps_requests(alias)]
     if wrapped and refusing:
         yield Warning(
             _(
@@ -71,3 +82,21 @@ def _foreign_transactions(config: Config) -> Iterator[CheckMessage]:
             ),
             id="durable.W010",
         )
+
+
+def requests_on_plane(alias: str) -> Iterator[CheckMessage]:
+    """Django opens the transaction of every database that has the option, whatever the view is about."""
+    if _wraps_requests(alias):
+        yield Warning(
+            _("ATOMIC_REQUESTS of %(alias)r, a data plane, connects every request of every tenant to it.")
+            % {"alias": alias},
+            hint=_(
+                "While that plane is down all views fail, and a start for a tenant of another plane is refused in "
+                "each of them; remove it, and use transaction.atomic(using=…) in the views that need it."
+            ),
+            id="durable.W011",
+        )
+
+
+def _wraps_requests(alias: str) -> bool:
+    return bool(connections[alias].settings_dict["ATOMIC_REQUESTS"])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from django_durable.cli.exits import Exit, refusal
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output, printable
-from django_durable.cli.stats import write_stats
+from django_durable.cli.stats import stats_document, write_stats
 from django_durable.cli.verb import Verb
 from django_durable.operators.doctor import Finding, examine
 from django_durable.operators.stats import measure
-from django_durable.planes.selection import spine_alias
+from django_durable.planes.registry import planes_in_use
 
 __all__ = ["Doctor"]
 
@@ -24,10 +22,10 @@ class Doctor(Verb):
 
     def run(self, options: Options, output: Output) -> None:
         """Show every finding, then the numbers."""
-        findings = examine(spine_alias())
-        stats = measure(spine_alias())
+        findings = examine()
+        stats = measure()
         if output.as_json:
-            output.document({"findings": [found.as_dict() for found in findings], "stats": asdict(stats)})
+            output.document({"findings": [found.as_dict() for found in findings], "stats": stats_document(stats)})
         else:
             for found in findings:
                 write_finding(found, output)
@@ -41,7 +39,8 @@ class Doctor(Verb):
 
 def write_finding(found: Finding, output: Output) -> None:
     """One finding for people."""
-    output.line(f"{found.severity.upper()} {found.code} ({found.count})")
+    where = f" on {printable(found.plane)}" if planes_in_use() else ""
+    output.line(f"{found.severity.upper()} {found.code} ({found.count}){where}")
     output.line(f"  {printable(found.explanation)}")
     output.line(f"  {printable(found.advice)}")
     for execution_id in found.executions:

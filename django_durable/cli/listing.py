@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import difflib
 from argparse import ArgumentParser
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from django.db.models import Q
 from django.db.models.fields.json import KeyTransform
 
+from django_durable.cli.away import refuse_away
 from django_durable.cli.exits import usage
 from django_durable.cli.options import LARGEST_PAGE, PAGE, Options, add_paging
 from django_durable.cli.output import Output
+from django_durable.cli.places import add_plane_filter, chosen_places
 from django_durable.cli.verb import Verb
 from django_durable.models import Execution, ExecutionQuerySet, Status
-from django_durable.planes.selection import plane_alias
+from django_durable.planes.places import Place, ask
+from django_durable.planes.registry import planes_in_use
 
 __all__ = ["ListExecutions"]
 
 COLUMNS = ("id", "workflow", "version", "status", "key", "queue", "created_at", "finished_at")
+Narrow = Callable[[ExecutionQuerySet], ExecutionQuerySet]
 ONLY_JSON = ("tenant", "run", "priority", "tags", "correlation_id", "wake_at", "deadline", "started_at")
 
 
@@ -33,6 +39,7 @@ class ListExecutions(Verb):
         super().add_arguments(parser)
         parser.add_argument("--status", metavar="A,B", help=f"one or more of {', '.join(Status.values)}")
         parser.add_argument("--workflow", metavar="NAME", help="of this workflow")
+        add_plane_filter(parser)
         parser.add_argument("--tenant", help="of this tenant")
         parser.add_argument("--key", help="with this key: the runs of its chain")
         parser.add_argument("--queue", help="on this queue")
@@ -42,33 +49,43 @@ class ListExecutions(Verb):
     def run(self, options: Options, output: Output) -> None:
         """Show one page, and say where the next one begins."""
         limit = options.number("limit", least=1, most=LARGEST_PAGE) or PAGE
-        found = wanted(options).order_by("-id").values(*COLUMNS, *ONLY_JSON)
-        rows: list[dict[str, Any]] = list(found[: limit + 1])
+        narrow = filters(options)
+        answers = ask(chosen_places(options), lambda place: rows_of(place, narrow, limit))
+        rows = sorted((row for _place, found in answers.found for row in found), key=itemgetter("id"), reverse=True)
         page = rows[:limit]
         if output.as_json:
             output.document(page)
         else:
-            output.table(page, COLUMNS)
+            output.table(page, ("plane", *COLUMNS) if planes_in_use() else COLUMNS)
         if len(rows) > limit:
             output.talk(f"there are more: --after {page[-1]['id']}")
+        refuse_away(answers.away, output)
 
 
-def wanted(options: Options) -> ExecutionQuerySet:
-    """The executions that pass every filter."""
-    rows = Execution.objects.using(plane_alias(options.text("tenant") or ""))
+def rows_of(place: Place, narrow: Narrow, limit: int) -> list[dict[str, Any]]:
+    """The newest of one plane, one more than a page has."""
+    found = narrow(Execution.objects.using(place.alias)).order_by("-id").values(*COLUMNS, *ONLY_JSON)
+    return [{**row, "plane": place.label} for row in found[: limit + 1]]
+
+
+def filters(options: Options) -> Narrow:
+    """What narrows a plane's executions to those that pass every filter. A wrong one is refused here, unasked."""
     statuses = options.names("status")
     for status in statuses:
         check_status(status)
-    if statuses:
-        rows = rows.filter(status__in=statuses)
-    for name in ("workflow", "tenant", "key", "queue"):
-        text = options.text(name)
-        if text is not None:
-            rows = rows.filter(**{name: text})
-    for number, (tag, values) in enumerate(tags(options.raw("tag"))):
-        rows = tagged(rows, f"tag_{number}", tag, values)
+    given = {name: options.text(name) for name in ("workflow", "tenant", "key", "queue")}
+    wanted_tags = tags(options.raw("tag"))
     after = options.uuid("after")
-    return rows if after is None else rows.filter(pk__lt=after)
+
+    def narrow(rows: ExecutionQuerySet) -> ExecutionQuerySet:
+        if statuses:
+            rows = rows.filter(status__in=statuses)
+        rows = rows.filter(**{name: text for name, text in given.items() if text is not None})
+        for number, (tag, values) in enumerate(wanted_tags):
+            rows = tagged(rows, f"tag_{number}", tag, values)
+        return rows if after is None else rows.filter(pk__lt=after)
+
+    return narrow
 
 
 def check_status(status: str) -> None:

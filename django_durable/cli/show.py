@@ -12,6 +12,8 @@ from django_durable.cli.output import Output, printable
 from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
 from django_durable.models import Checkpoint, DeadLetter, Execution, Message, OperatorNote
+from django_durable.planes.places import place_on
+from django_durable.planes.registry import planes_in_use
 
 __all__ = ["Show"]
 
@@ -64,6 +66,7 @@ class Show(ExecutionVerb):
         values = Values(payloads=options.flag("payloads"))
         found = {
             **{name: getattr(execution, name) for name in FIELDS},
+            **({"plane": place_on(execution.using).label} if planes_in_use() else {}),
             "awaiting": read_list(execution.awaiting),
             "input": values.value(execution.encoded_input),
             "output": values.value(execution.encoded_output),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
+from django_durable.cli.away import refuse_away
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output
 from django_durable.cli.verb import Verb
-from django_durable.operators.stats import MOST_COUNTED, Stats, measure
-from django_durable.planes.selection import spine_alias
+from django_durable.operators.stats import MOST_COUNTED, Measured, PlaneStats, measure
 
-__all__ = ["ShowStats", "write_stats"]
+__all__ = ["ShowStats", "stats_document", "write_stats"]
+
+OF_PLANES = ("ready", "oldest_ready_seconds", "running", "sleeping", "blocked", "parked", "open_dead_letters")
 
 
 class ShowStats(Verb):
@@ -20,20 +23,39 @@ class ShowStats(Verb):
     summary = "Show how much work there is, how long it has been waiting, and what is stuck."
 
     def run(self, options: Options, output: Output) -> None:
-        """Show the numbers."""
-        stats = measure(spine_alias())
+        """Show the sums, and each plane's own numbers where there are planes."""
+        measured = measure()
         if output.as_json:
-            output.document(asdict(stats))
+            output.document(stats_document(measured))
         else:
-            write_stats(stats, output)
+            write_stats(measured, output)
+        refuse_away(measured.away, output)
 
 
-def write_stats(stats: Stats, output: Output) -> None:
+def stats_document(measured: Measured) -> dict[str, Any]:
+    """The numbers as ``--json`` has them."""
+    planes = {name: asdict(stats) for name, stats in measured.planes.items()}
+    return {**asdict(measured.total), **({"planes": planes} if has_planes(measured) else {})}
+
+
+def write_stats(measured: Measured, output: Output) -> None:
     """The numbers as text; a number that was not counted to its end has a plus sign."""
-    numbers = asdict(stats)
+    numbers = asdict(measured.total)
     statuses = numbers.pop("statuses")
     shown = {**{status: count for status, count in statuses.items() if count}, **numbers}
     output.pairs({name: capped(value) for name, value in shown.items()})
+    if has_planes(measured):
+        output.line()
+        rows = [row_of(name, stats) for name, stats in measured.planes.items()]
+        output.table(rows, ["plane", *OF_PLANES])
+
+
+def row_of(name: str, stats: PlaneStats) -> dict[str, Any]:
+    return {"plane": name, **{column: capped(getattr(stats, column)) for column in OF_PLANES}}
+
+
+def has_planes(measured: Measured) -> bool:
+    return len(measured.planes) + len(measured.away) > 1
 
 
 def capped(value: float | int | None) -> str | float | int:

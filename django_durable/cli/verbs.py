@@ -10,6 +10,7 @@ from django_durable.cli.doctor import Doctor
 from django_durable.cli.history import History
 from django_durable.cli.listing import ListExecutions
 from django_durable.cli.operate import Cancel, Pause, Resume, Retry
+from django_durable.cli.planes import Planes
 from django_durable.cli.show import Show
 from django_durable.cli.signals import Signal
 from django_durable.cli.start import Start
@@ -37,6 +38,7 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     ListWorkflows,
     ListDeadLetters,
     CheckReplay,
+    Planes,
     Doctor,
 )
 VERBS: Final[dict[str, Verb]] = {verb.name: verb() for verb in CLASSES}

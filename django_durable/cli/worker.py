@@ -6,14 +6,15 @@ import signal
 from argparse import ArgumentParser
 from functools import partial
 
-from django_durable.cli.exits import Exit, lacking, refusal, usage
+from django_durable.cli.exits import Exit, lacking, refusal
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output
+from django_durable.cli.places import named_place
 from django_durable.cli.schema import missing_tables
 from django_durable.cli.stopping import asked_to_stop
 from django_durable.cli.verb import Verb
-from django_durable.conf import config
 from django_durable.ids import process_identity
+from django_durable.planes.places import Place
 from django_durable.planes.selection import spine_alias
 from django_durable.runtime.worker import Worker, exit_at_once
 
@@ -36,10 +37,11 @@ class RunWorker(Verb):
 
     def run(self, options: Options, output: Output) -> None:
         """Run until the end. A body that is still running then is left behind with the process."""
-        check_plane(options.text("plane"))
+        served = served_plane(options.text("plane"))
         worker = Worker(
             concurrency=options.number("concurrency", least=1),
             queues=options.names("queues"),
+            plane=None if served is None else served.plane,
             until_idle=options.flag("until_idle"),
             max_turns=options.number("max_turns", least=1),
         )
@@ -48,8 +50,9 @@ class RunWorker(Verb):
             raise refusal(lacking(using, missing), Exit.UNAVAILABLE)
         with asked_to_stop(partial(stop, worker, output), partial(quit_at_once, output)):
             queues = ", ".join(options.names("queues")) or "all"
+            only = "" if served is None else f", plane {served.label}"
             output.talk(
-                f"durable worker {process_identity()} is ready: database {using}, queues {queues},"
+                f"durable worker {process_identity()} is ready: database {using}{only}, queues {queues},"
                 f" concurrency {worker.concurrency}"
             )
             worker.run()
@@ -57,15 +60,14 @@ class RunWorker(Verb):
             exit_at_once(Exit.OK)
 
 
-def check_plane(name: str | None) -> None:
-    """Refuse a plane that nobody configured, or whose hints are not on the spine that is served."""
+def served_plane(name: str | None) -> Place | None:
+    """The plane that alone is served; ``None`` for all. Refuses one that nobody registered, and a closed one."""
     if name is None:
-        return
-    planes = {spine_alias(): spine_alias(), **config().planes}
-    if name not in planes:
-        raise refusal(f"no plane {name!r} is configured; there are {', '.join(sorted(planes))}", Exit.NOT_FOUND)
-    if planes[name] != spine_alias():
-        raise usage(f"--plane {name}: its database {planes[name]!r} is not the one that is served")
+        return None
+    place = named_place(name)
+    if place.is_closed:
+        raise refusal(f"data plane {name!r} is closed: nothing on it is run", Exit.REFUSED)
+    return place
 
 
 def stop(worker: Worker, output: Output, number: int) -> None:

@@ -6,19 +6,33 @@ look-up a queue and priority, whatever the backlog.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from django.core.exceptions import EmptyResultSet
 from django.db import models
 
 from django_durable.clock import read_now
 from django_durable.engine.transitions.claim import LEVELS
 from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, Status, SweepClaim
+from django_durable.planes.places import Away, Place, all_places, ask
+from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, build, fetch, join
 
-__all__ = ["MOST_COUNTED", "Stats", "count_up_to", "last_tick_age", "live_hints", "live_queues", "measure"]
+__all__ = [
+    "MOST_COUNTED",
+    "Measured",
+    "PlaneStats",
+    "Stats",
+    "count_statuses",
+    "count_up_to",
+    "last_tick_age",
+    "live_hints",
+    "live_queues",
+    "measure",
+]
 
 MOST_COUNTED = 100_000
 """Where counting stops; a number that has reached it means "at least"."""
@@ -27,8 +41,8 @@ TICK = "tick"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """One look at one database. Ages are seconds by the database's clock, ``None`` where there is nothing."""
+class PlaneStats:
+    """One look at one plane. Ages are seconds by the spine's clock, ``None`` where there is nothing."""
 
     statuses: dict[str, int]
     """Executions by status, all twelve."""
@@ -46,30 +60,105 @@ class Stats:
     unpublished: int
     """Outbox rows on their way to the spine."""
     open_dead_letters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats(PlaneStats):
+    """One look at everything: the sums of the planes that answered."""
+
     last_tick_seconds: float | None
     """How long ago anything last swept; ``None``: never."""
 
 
-def measure(using: str) -> Stats:
-    """Count everything, each number up to ``MOST_COUNTED``."""
-    now = read_now(using)
-    statuses = count_statuses(using)
-    queues = list(live_queues(using))
-    oldest = oldest_due(using, queues, now)
-    ready = live_hints(using).filter(queue__in=queues, priority__in=LEVELS, due_at__lte=now, token=None)
-    parked = DispatchHint.objects.using(using).filter(state=DispatchHint.State.PARKED)
-    return Stats(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The sums, each plane's own numbers by its name, and the planes that gave no answer."""
+
+    total: Stats
+    planes: dict[str, PlaneStats]
+    away: list[Away]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """What the spine knows of each plane's work, by the plane's name."""
+
+    ready: Mapping[str, int]
+    oldest: Mapping[str, datetime | None]
+    sleeping: Mapping[str, int]
+    parked: Mapping[str, int]
+
+
+def measure() -> Measured:
+    """Count everything, each number up to ``MOST_COUNTED``. Raises where the spine cannot be reached."""
+    spine = spine_alias()
+    now = read_now(spine)
+    queued = read_queued(spine, now)
+    answers = ask(all_places(), lambda place: measure_place(place, queued, now))
+    found = {place.label: stats for place, stats in answers.found}
+    sums = {name: sum(getattr(one, name) for one in found.values()) for name in COUNTED}
+    oldest = oldest_due(spine, list(live_queues(spine)), now)
+    total = Stats(
+        statuses={status: sum(one.statuses[status] for one in found.values()) for status in Status.values},
+        oldest_ready_seconds=None if oldest is None else (now - oldest).total_seconds(),
+        last_tick_seconds=last_tick_age(spine, now),
+        **{name: min(count, MOST_COUNTED) for name, count in sums.items()},
+    )
+    return Measured(total=total, planes=found, away=answers.away)
+
+
+COUNTED = ("ready", "running", "sleeping", "blocked", "parked", "unpublished", "open_dead_letters")
+
+
+def measure_place(place: Place, queued: Queued, now: datetime) -> PlaneStats:
+    """The numbers of one plane."""
+    statuses = count_statuses(place.alias)
+    oldest = queued.oldest.get(place.plane)
+    return PlaneStats(
         statuses=statuses,
-        ready=count_up_to(ready),
+        ready=queued.ready.get(place.plane, 0),
         oldest_ready_seconds=None if oldest is None else (now - oldest).total_seconds(),
         running=statuses["running"],
-        sleeping=count_up_to(live_hints(using).filter(token=None, due_at__gt=now)),
+        sleeping=queued.sleeping.get(place.plane, 0),
         blocked=statuses["blocked"],
-        parked=count_up_to(parked),
-        unpublished=count_up_to(Outbox.objects.using(using).filter(pk__gt=0)),
-        open_dead_letters=count_up_to(DeadLetter.objects.using(using).filter(retried_at=None)),
-        last_tick_seconds=last_tick_age(using, now),
+        parked=queued.parked.get(place.plane, 0),
+        unpublished=count_up_to(Outbox.objects.using(place.alias).filter(pk__gt=0)),
+        open_dead_letters=count_up_to(DeadLetter.objects.using(place.alias).filter(retried_at=None)),
     )
+
+
+def read_queued(spine: str, now: datetime) -> Queued:
+    """Count the hints, each kind in one statement for all planes together."""
+    queues = list(live_queues(spine))
+    due = live_hints(spine).filter(queue__in=queues, priority__in=LEVELS, due_at__lte=now, token=None)
+    ready = by_plane(spine, due)
+    sleeping = by_plane(spine, live_hints(spine).filter(token=None, due_at__gt=now))
+    parked = by_plane(spine, DispatchHint.objects.using(spine).filter(state=DispatchHint.State.PARKED))
+    return Queued(
+        ready={plane: count for plane, (count, _oldest) in ready.items()},
+        oldest={plane: oldest for plane, (_count, oldest) in ready.items()},
+        sleeping={plane: count for plane, (count, _oldest) in sleeping.items()},
+        parked={plane: count for plane, (count, _oldest) in parked.items()},
+    )
+
+
+def by_plane(spine: str, hints: models.QuerySet[DispatchHint]) -> dict[str, tuple[int, datetime | None]]:
+    """How many of these hints each plane has, and when the first of them was due; of ``MOST_COUNTED`` at most."""
+    bounded = hints.order_by().values("plane", "due_at")[:MOST_COUNTED]
+    try:
+        text, params = bounded.query.get_compiler(spine).as_sql()
+    except EmptyResultSet:  # no queue has any work
+        return {}
+    counted = Sql(f"SELECT plane, COUNT(*), MIN(due_at) FROM ({text}) AS counted GROUP BY plane", tuple(params))
+    rows = fetch(spine, counted)
+    return {plane: (int(count), as_moment(oldest)) for plane, count, oldest in rows}
+
+
+def as_moment(raw: object) -> datetime | None:
+    """A time as PostgreSQL gives it, or SQLite."""
+    moment = datetime.fromisoformat(raw) if isinstance(raw, str) else raw
+    assert moment is None or isinstance(moment, datetime)
+    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def count_statuses(using: str) -> dict[str, int]:

@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from django_durable.database_errors import is_disconnect
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Execution, ExecutionRoute
+from django_durable.planes.behind import behind
 from django_durable.planes.breaker import guarded
 from django_durable.planes.registry import all_planes, planes_in_use
 from django_durable.planes.selection import spine_alias
@@ -27,8 +28,8 @@ def locate(id: uuid.UUID | str) -> Execution[Any]:
         try:
             with guarded(alias):
                 found: Execution[Any] | None = Execution._base_manager.using(alias).filter(pk=wanted).first()
-        except (OperationalError, InterfaceError) as error:
-            if not is_disconnect(error):
+        except (DatabaseError, InterfaceError) as error:
+            if not is_disconnect(error) and not _lacks_tables(alias):
                 raise
             away.append(alias)
             continue
@@ -36,9 +37,17 @@ def locate(id: uuid.UUID | str) -> Execution[Any]:
             return found
     if away:
         raise PlaneUnavailable(
-            f"execution {wanted} was not found, but {', '.join(sorted(away))} cannot be reached right now"
+            f"execution {wanted} was not found, but {', '.join(sorted(away))} cannot be reached right now, or lacks"
+            " migrations"
         )
     raise ExecutionNotFound(f"there is no execution {wanted}")
+
+
+def _lacks_tables(alias: str) -> bool:
+    """Whether the statement failed for the plane's migrations, and not for itself."""
+    if alias == spine_alias() or connections[alias].in_atomic_block:
+        return False
+    return bool(behind(alias))
 
 
 def _candidates(wanted: uuid.UUID) -> Iterator[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.db import DatabaseError, InterfaceError
 
 from django_durable.conf import config
-from django_durable.errors import PlaneUnavailable, UnknownTenant
+from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTenant
 from django_durable.models import TenantPlacement
 from django_durable.models.columns import check_name
-from django_durable.planes.registry import alias_of, find_plane, planes_in_use
+from django_durable.planes.registry import Plane, alias_of, find_plane, planes_in_use
 
 
 def placement_of(tenant: str) -> str:
@@ -27,20 +27,38 @@ def placement_of(tenant: str) -> str:
 def plane_of(tenant: str) -> str:
     """The database alias on which this tenant's executions live.
 
-    The spine's while the project has no planes. Raises ``UnknownTenant``, ``PlaneUnavailable``.
+    The spine's while the project has no planes. Raises ``UnknownTenant``, ``PlaneUnavailable``, also for a plane
+    that is closed: what is accepted there would not be run.
     """
     check_name(tenant, "tenant")
     if not planes_in_use():
         return config().spine
-    return alias_of(placement_of(tenant))
+    name = placement_of(tenant)
+    if not find_plane(name).claimable:
+        raise PlaneUnavailable(
+            f"data plane {name!r} of tenant {tenant!r} is closed; move the tenant, or add it again"
+        )
+    return alias_of(name)
 
 
 def place_tenant(tenant: str, plane: str) -> None:
-    """Place a new tenant on a plane. Raises ``ValueError`` for one that is placed elsewhere: that is a move."""
+    """Place a new tenant on a plane. Running it again is harmless.
+
+    Raises ``ValueError`` for a tenant that is placed elsewhere (that is a move), ``PlaneUnavailable`` for a plane
+    that nobody registered, ``InvalidTransition`` for one that takes no more tenants.
+    """
     check_name(tenant, "tenant")
-    find_plane(plane)
-    row, created = TenantPlacement.objects.using(config().spine).get_or_create(
-        tenant=tenant, defaults={"plane": plane}
-    )
-    if not created and row.plane != plane:
+    found = find_plane(plane, fresh=True)
+    rows = TenantPlacement.objects.using(config().spine)
+    row = rows.filter(pk=tenant).first()
+    if row is None:
+        refuse_tenants(found)
+        row, _created = rows.get_or_create(tenant=tenant, defaults={"plane": plane})
+    if row.plane != plane:
         raise ValueError(f"tenant {tenant!r} is placed on {row.plane!r} already; use move_tenant() to move it")
+
+
+def refuse_tenants(plane: Plane) -> None:
+    """Raise ``InvalidTransition`` where no tenant may come to this plane any more."""
+    if not plane.accepts_tenants:
+        raise InvalidTransition(f"data plane {plane.name!r} is {plane.state} and takes no more tenants")

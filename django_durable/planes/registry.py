@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.signals import setting_changed
-from django.db import connections, transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
 from django_durable.conf import config
+from django_durable.database_errors import is_disconnect
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import DataPlane
 from django_durable.models.columns import check_name
@@ -33,8 +34,13 @@ class Plane:
 
     @property
     def claimable(self) -> bool:
-        """Whether work on it is run: a draining plane finishes what it has, a closed one is left alone."""
+        """Whether work on it is run: a draining plane goes on with its tenants, a closed one is left alone."""
         return self.state != DataPlane.State.CLOSED
+
+    @property
+    def accepts_tenants(self) -> bool:
+        """Whether a tenant may be placed on it, or moved to it."""
+        return self.state == DataPlane.State.ACTIVE
 
 
 _known: dict[str, Plane] | None = None
@@ -48,13 +54,20 @@ def planes_in_use() -> bool:
 
 
 def all_planes(*, fresh: bool = False) -> dict[str, Plane]:
-    """Every plane by name; read from the spine at most every REFRESH_SECONDS unless ``fresh``."""
+    """Every plane by name; read from the spine at most every REFRESH_SECONDS unless ``fresh``.
+
+    While the spine is away what was known last is used: turns and signals on planes need it no more than that.
+    """
     global _known, _read_at
     if not planes_in_use():
         return {}
     with _lock:
         if _known is None or fresh or time.monotonic() - _read_at > REFRESH_SECONDS:
-            _known = _read()
+            try:
+                _known = _read()
+            except (OperationalError, InterfaceError) as error:
+                if _known is None or fresh or not is_disconnect(error):
+                    raise
             _read_at = time.monotonic()
         return _known
 
@@ -71,9 +84,9 @@ def _read() -> dict[str, Plane]:
     return found
 
 
-def find_plane(name: str) -> Plane:
+def find_plane(name: str, *, fresh: bool = False) -> Plane:
     """The plane of this name. Raises ``PlaneUnavailable`` for one that nobody registered."""
-    plane = all_planes().get(name) or all_planes(fresh=True).get(name)
+    plane = all_planes(fresh=fresh).get(name) or all_planes(fresh=True).get(name)
     if plane is None:
         raise PlaneUnavailable(f"no data plane {name!r} is registered; add it to PLANES or with register_plane()")
     return plane
@@ -122,9 +135,9 @@ def register_plane(name: str, database: str) -> None:
 
 
 def set_state(name: str, state: str) -> None:
-    """Make a plane active, draining or closed."""
+    """Make a plane active, draining or closed. Raises ``PlaneUnavailable`` for one that nobody registered."""
     spine = config().spine
-    plane = find_plane(name)
+    plane = find_plane(name, fresh=True)
     DataPlane.objects.using(spine).update_or_create(name=name, defaults={"database": plane.database, "state": state})
     forget_planes()
 

@@ -22,7 +22,14 @@ from django_durable.quiet import report
 logger = logging.getLogger("django_durable")
 
 
-def terms_of(*, limit: int, queues: tuple[str, ...], blocked: bool = False, hint_id: UUID | None = None) -> Terms:
+def terms_of(
+    *,
+    limit: int,
+    queues: tuple[str, ...],
+    blocked: bool = False,
+    hint_id: UUID | None = None,
+    plane: str | None = None,
+) -> Terms:
     """What this process asks for: it leases only what it knows."""
     state = DispatchHint.State.BLOCKED if blocked else DispatchHint.State.LIVE
     return Terms(
@@ -34,6 +41,7 @@ def terms_of(*, limit: int, queues: tuple[str, ...], blocked: bool = False, hint
         code=code_digest(),
         state=state,
         hint_id=hint_id,
+        plane=plane,
     )
 
 
@@ -51,7 +59,10 @@ def claim_pass(using: str, terms: Terms) -> tuple[list[Claimed], int]:
 
 def claim_steps(using: str, terms: Terms) -> tuple[list[ClaimedStep], int]:
     """The attempts of steps elsewhere that are due, on every plane; how many hints were touched."""
-    leased = lease_steps(using, terms, planes=planes_to_try(using, own=True) if planes_in_use() else None)
+    wanted = planes_to_try(using, terms.plane, own=True) if planes_in_use() else None
+    if wanted is None and planes_in_use():
+        return [], 0
+    leased = lease_steps(using, terms, planes=wanted)
     claims = [claim for hint in leased if (claim := _claim_step(using, terms, hint)) is not None]
     return claims, len(leased)
 
@@ -73,13 +84,15 @@ def claim_turns(using: str, terms: Terms) -> tuple[list[Claimed], int]:
     """Claim executions whose turn it is, and how many hints that touched."""
     claims: list[Claimed] = []
     found: list[tuple[str, Odd]] = []
-    if planes_in_use():
+    if terms.plane != "" and planes_in_use():
         # Tenants' work first, the spine's own within the same batch.
         claims, found = claim_on_planes(using, terms)
-    rest = replace(terms, limit=terms.limit - len(claims) - len(found))
-    own, odd_own = claim_due(using, rest)
-    claims += own
-    odd = found + [(using, hint) for hint in odd_own]
+    odd = found
+    if not terms.plane:
+        rest = replace(terms, limit=terms.limit - len(claims) - len(found))
+        own, odd_own = claim_due(using, rest)
+        claims += own
+        odd = found + [(using, hint) for hint in odd_own]
     for alias, hint in odd:
         try:
             with guarded(alias):

@@ -6,14 +6,18 @@ import random
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from django_durable.clock import sql_after, sql_now
+from django_durable.database_errors import is_disconnect
 from django_durable.ids import process_identity
 from django_durable.models import SweepClaim
+from django_durable.planes.behind import lags
 from django_durable.planes.breaker import available, guarded
+from django_durable.planes.places import Place, all_places
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
+from django_durable.quiet import report
 from django_durable.runtime import sweeps
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
@@ -33,29 +37,31 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
 def tick(*, rebuild: bool = False) -> dict[str, int]:
     """Run the sweeps whose turn it is on every plane; what each changed. ``rebuild`` runs that one to its end.
 
-    Each plane in an error boundary of its own: one that cannot be reached is left alone by its breaker.
+    Each plane in an error boundary of its own: one that cannot be reached is left alone by its breaker, one that
+    lacks migrations until it has them.
     """
     spine = spine_alias()
     claim_pass_of(spine, TICK, 0.5)
     done: dict[str, int] = {}
-    for name, alias in places():
-        if not available(alias):
+    for place in places():
+        if not available(place.alias):
             continue
         try:
-            with guarded(alias):
-                _sweep_plane(spine, name, alias, done, rebuild=rebuild)
-        except (OperationalError, InterfaceError):
-            if alias == spine:
+            with guarded(place.alias):
+                plane = all_planes().get(place.plane)
+                if place.is_spine or (plane is not None and not lags(plane)):
+                    _sweep_plane(spine, place.plane, place.alias, done, rebuild=rebuild)
+        except (DatabaseError, InterfaceError) as error:
+            if place.is_spine:
                 raise
+            if not is_disconnect(error):  # an outage is told by the breaker
+                report(error, "the sweeps of data plane %r failed", place.plane)
     return done
 
 
-def places() -> list[tuple[str, str]]:
-    """Every plane that is swept, by name and alias, in random order so that none is always the last."""
-    found = [("", spine_alias())]
-    found += [
-        (p.name, p.database) for p in all_planes().values() if p.claimable and p.database in connections.settings
-    ]
+def places() -> list[Place]:
+    """Every place that is swept, in random order so that none is always the last."""
+    found = [place for place in all_places() if not place.is_closed and place.alias in connections.settings]
     random.shuffle(found)
     return found
 

@@ -41,13 +41,17 @@ BLOCKED_SECONDS = 30.0
 
 
 class Worker:
-    """Claims and runs executions until told to stop, or until nothing is due."""
+    """Claims and runs executions until told to stop, or until nothing is due.
+
+    ``plane`` is the one plane that it serves, ``''`` the spine's own database; ``None``: all of them.
+    """
 
     def __init__(
         self,
         *,
         concurrency: int | None = None,
         queues: Sequence[str] = (),
+        plane: str | None = None,
         until_idle: bool = False,
         max_turns: int | None = None,
     ) -> None:
@@ -56,6 +60,7 @@ class Worker:
         self.max_turns = max_turns
         self.turns = 0
         self.stop = threading.Event()
+        self._plane = plane
         self._using = spine_alias()
         self._queues = Queues(self._using, tuple(queues))
         self._wake = threading.Event()
@@ -183,7 +188,7 @@ class Worker:
         return touched
 
     def _claim(self, limit: int, *, blocked: bool) -> int:
-        terms = terms_of(limit=limit, queues=self._queues.names(), blocked=blocked)
+        terms = terms_of(limit=limit, queues=self._queues.names(), blocked=blocked, plane=self._plane)
         claims, touched = claim_pass(self._using, terms)
         for claim in claims:
             with self._lock:

@@ -21,7 +21,7 @@ from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.lease_state import Lease
 from django_durable.models import DispatchHint, Execution, Message, OperatorNote
-from django_durable.planes import breaker
+from django_durable.planes import behind, breaker
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.sweeps import block_unknown
 from django_durable.runtime.tick import INTERVALS, places
@@ -278,10 +278,12 @@ def drain(stop: Any = None) -> int:
 
 def drain_and_sweep(stop: Any = None) -> int:
     """``drain``; what a death between plane and spine left is for the sweeps that a worker runs beside it."""
-    breaker._open.clear()  # the memory of a process that is gone; the processes under test share this one's
+    # The memory of a process that is gone; the processes under test share this one's.
+    breaker._open.clear()
+    behind._looked.clear()
     turns = drain(stop)
     if here.apart:
-        for _name, alias in sorted(places()):
+        for alias in sorted(place.alias for place in places()):
             for name in ("outbox", "dangling"):
                 INTERVALS[name][1](alias)
         turns += drain(stop)

@@ -177,7 +177,7 @@ class Run:
             self.disturbed += 1
             self.check_now()
             self._remember_what_was_done()
-            if not here.apart and (found := self.observer.see(liveness.doctors_violations)):
+            if found := self.observer.see(liveness.doctors_violations):
                 raise Violation("; ".join(found))
             if here.apart:
                 clock.shift(timedelta(seconds=2))  # past the pause after which a plane is tried again

@@ -128,7 +128,7 @@ def test_an_outage_is_unavailable_and_never_not_found(
 
 @pytest.mark.django_db
 def test_a_bug_is_not_dressed_up_as_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_using: str) -> None:
+    def broken() -> None:
         raise KeyError("oops")
 
     monkeypatch.setattr("django_durable.cli.stats.measure", broken)
@@ -138,13 +138,23 @@ def test_a_bug_is_not_dressed_up_as_an_exit_code(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.django_db
 def test_a_statement_that_is_wrong_is_a_bug_and_no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(using: str) -> None:
-        with connections[using].cursor() as cursor:
+    def wrong() -> None:
+        with connections["default"].cursor() as cursor:
             cursor.execute("SELECT no_such_column")
 
     monkeypatch.setattr("django_durable.cli.stats.measure", wrong)
     with pytest.raises(DatabaseError):
         durable("stats")
+
+
+@pytest.mark.django_db
+def test_without_data_planes_there_are_none_to_list_and_none_to_change() -> None:
+    called = durable("planes", "list", "--json")
+    assert (called.code, called.data) == (0, [])
+    assert durable("planes", "list").err == "no data planes: everything is on 'default'\n"
+    for action in (["add", "north", "default"], ["migrate"], ["place", "acme", "default"], ["bump-epoch", "acme"]):
+        called = durable("planes", *action)
+        assert (called.code, "DATABASE_ROUTERS" in called.error) == (1, True)
 
 
 @pytest.mark.django_db

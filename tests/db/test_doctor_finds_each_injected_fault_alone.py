@@ -53,7 +53,7 @@ def _ticked() -> None:
 
 
 def found() -> dict[str, list[UUID]]:
-    return {finding.code: list(finding.executions) for finding in examine("default")}
+    return {finding.code: list(finding.executions) for finding in examine()}
 
 
 def ago(seconds: float) -> Any:
@@ -184,7 +184,7 @@ def test_ready_work_that_nobody_takes_names_its_queues() -> None:
     DispatchHint.objects.filter(execution_id=older.pk).update(due_at=ago(100))
 
     assert found() == {"overdue": [older.pk, old.pk]}
-    (finding,) = examine("default")
+    (finding,) = examine()
     assert finding.details["queues"] == ["night", "slow"]
     assert 100 <= finding.details["oldest_seconds"] < 160
     assert "night, slow" in finding.explanation
@@ -234,7 +234,7 @@ def test_the_work_of_one_queue_excuses_no_other() -> None:
     DispatchHint.objects.exclude(execution_id=busy.pk).update(token=None, due_at=ago(120))
     rows.exclude(pk=busy.pk).update(status="pending", lease_token=None)
 
-    (finding,) = examine("default")
+    (finding,) = examine()
     assert (finding.code, finding.details["queues"]) == ("overdue", ["dead"])
 
 
@@ -260,7 +260,7 @@ def test_unknown_workflows_are_listed_as_blocked(forgotten: Callable[[Any], None
     SweepClaim.objects.filter(name="unknown").update(due_at=ago(1))
     tick()
 
-    (finding,) = examine("default")
+    (finding,) = examine()
     assert (finding.code, finding.count) == ("blocked", LISTED + 5)
     assert list(finding.executions) == lost[:LISTED]
 

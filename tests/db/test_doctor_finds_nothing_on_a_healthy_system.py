@@ -43,7 +43,7 @@ def start(then: str, **options: Any) -> Execution[Any]:
 
 
 def check() -> None:
-    assert [finding.as_dict() for finding in examine("default")] == []
+    assert [finding.as_dict() for finding in examine()] == []
     assert liveness_violations("default") == []
 
 

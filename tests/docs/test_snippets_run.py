@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.docs.page import Block, blocks
-from tests.services.databases import ROOT
+from tests.services.databases import ROOT, FreshDatabase
 from tests.services.project import Project
 
 PAGES = sorted(path.relative_to(ROOT) for path in [*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
 
 
+WITH_PLANES = {Path("docs/how-to/data-planes.md"): ("north", "south")}
+"""Pages that need data planes, and which."""
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if "```python" in (ROOT / page).read_text()], ids=str)
-def test_every_python_block_of_a_page_runs(page: Path, project: Project) -> None:
+def test_every_python_block_of_a_page_runs(
+    page: Path, project: Project, fresh_database: Callable[[], FreshDatabase]
+) -> None:
+    for plane in WITH_PLANES.get(page, ()):
+        project.add_plane(plane, fresh_database())
     process = project.spawn(
         [sys.executable, "-W", "error", "-m", "tests.docs.page", str(page)],
         name=page.stem,

@@ -20,7 +20,7 @@ from django_durable.operators.doctor import examine
 from django_durable.runtime import sweeps
 from django_durable.runtime.tick import tick
 from django_durable.runtime.turn import run_turn
-from tests.driving import USING, claim, drain, lease_of
+from tests.driving import claim, drain, lease_of
 from tests.field.rig.bulk import executions_of
 from tests.field.rig.yard import Yard
 
@@ -113,7 +113,7 @@ def three_ticks() -> list[Any]:
         for blocked in (False, True):
             for claimed in claim(blocked=blocked):
                 run_turn(claimed, lease_of(claimed))
-    return examine(USING)
+    return examine()
 
 
 @pytest.mark.django_db

@@ -59,11 +59,13 @@ def empty(alias: str) -> None:
 def planes(three_databases: dict[str, FreshDatabase], django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """``default`` is the spine; tenants ann and bob live on north, cid on south."""
     from django_durable.planes import place_tenant
+    from django_durable.planes.behind import forget_looks
     from django_durable.planes.breaker import _open
     from django_durable.runtime.sweeps import _cursors
 
     _open.clear()
     _cursors.clear()
+    forget_looks()
     with ExitStack() as stack:
         stack.enter_context(django_db_blocker.unblock())
         for alias, made in three_databases.items():

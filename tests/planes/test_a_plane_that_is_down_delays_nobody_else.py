@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.db import connections
 
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
-from django_durable.models import DispatchHint
-from django_durable.planes import breaker
+from django_durable.models import DataPlane, DispatchHint, Outbox
+from django_durable.planes import breaker, registry
+from django_durable.planes.registry import forget_planes
+from django_durable.routers import PlaneRouter
 from django_durable.runtime.tick import tick
 from tests.driving import drain
-from tests.planes.conftest import NORTH
+from tests.planes.conftest import NORTH, SPINE
+from tests.planes.faults import down
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -26,23 +27,13 @@ def note(text: str) -> str:
 
 
 @workflow
+def listener(ctx: Context) -> int:
+    return int(ctx.wait_for_signal("go"))
+
+
+@workflow
 def plain(ctx: Context, name: str) -> str:
     return ctx.step(note, name)
-
-
-@contextmanager
-def down(alias: str) -> Iterator[None]:
-    """Make a database unreachable for new connections, and end the one that is open."""
-    connection = connections[alias]
-    connection.close()
-    key = "HOST" if connection.vendor == "postgresql" else "NAME"
-    before = connection.settings_dict[key]
-    connection.settings_dict[key] = "/nowhere/at/all"
-    try:
-        yield
-    finally:
-        connection.close()
-        connection.settings_dict[key] = before
 
 
 def make_due() -> None:
@@ -99,3 +90,36 @@ def test_an_open_breaker_asks_the_plane_nothing(monkeypatch: pytest.MonkeyPatch)
         for _ in range(5):
             drain()
         assert tried == []
+
+
+def test_a_process_that_does_not_know_a_planes_database_leaves_its_work_to_others() -> None:
+    execution = plain.using(tenant="ann").start("x")
+    DataPlane.objects.create(name="north", database="known_elsewhere")
+    forget_planes()
+    before = DispatchHint.objects.values().get()
+    for _ in range(3):
+        drain()
+    assert DispatchHint.objects.values().get() == before
+    DataPlane.objects.all().delete()
+    forget_planes()
+    drain()
+    assert Execution.objects.locate(execution.pk).output == "x"
+
+
+def test_without_the_spine_planes_stay_known_and_a_signal_is_stored_and_wakes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    execution = listener.using(tenant="ann").start()
+    drain()
+    monkeypatch.setattr(registry, "_read_at", float("-inf"))
+    with down(SPINE):
+        # What a step's own queries ask the router is answered by what was known last.
+        assert PlaneRouter().db_for_read(Execution, instance=execution) == NORTH
+        execution.signal("go", 5)
+        assert Outbox.objects.using(NORTH).count() == 1
+        with pytest.raises(PlaneUnavailable):
+            plain.using(tenant="ann").start("y")
+    breaker._open.clear()
+    tick()
+    drain()
+    assert Execution.objects.locate(execution.pk).output == 5

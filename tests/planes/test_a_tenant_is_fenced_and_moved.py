@@ -21,6 +21,7 @@ from django_durable.planes import bump_epoch, move_tenant, plane_of
 from django_durable.runtime.turn import run_turn
 from tests.driving import claim, drain, lease_of
 from tests.planes.conftest import NORTH, SOUTH, SPINE
+from tests.planes.faults import down
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -158,3 +159,13 @@ def test_while_it_moves_nothing_is_accepted_on_either_side(monkeypatch: pytest.M
     Execution.objects.locate(execution.pk).signal("answer", 3)
     drain()
     assert Execution.objects.locate(execution.pk).output == "x 3"
+
+
+@pytest.mark.parametrize("alias", [NORTH, SOUTH])
+def test_a_move_that_meets_an_outage_says_so_and_is_finished_later(alias: str) -> None:
+    execution = start("ann", "x")
+    with down(alias), pytest.raises(PlaneUnavailable, match="run the move again"):
+        move_tenant("ann", "south", actor="op")
+    assert move_tenant("ann", "south", actor="op") == 1
+    drain()
+    assert Execution.objects.locate(execution.pk).status == "waiting"

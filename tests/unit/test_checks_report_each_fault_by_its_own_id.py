@@ -168,6 +168,25 @@ def foreign_requests(rig: Rig) -> None:
     rig.database("web", ATOMIC_REQUESTS=True)
 
 
+def routed_plane(rig: Rig, **entry: object) -> None:
+    """A plane with the router, so that only what the entry says can be wrong."""
+    rig.database("eu", **entry)  # type: ignore[arg-type]
+    rig.durable(PLANES={"eu": "eu"})
+    rig.settings.DATABASE_ROUTERS = [type("PlaneRouter", (), {"__module__": "django_durable.routers"})()]
+
+
+def remote_plane(rig: Rig, **options: str) -> None:
+    rig.monkeypatch.delenv("PGCONNECT_TIMEOUT", raising=False)
+    entry = {"ENGINE": "django.db.backends.postgresql", "HOST": "db.example.org", "NAME": "eu"}
+    routed_plane(rig, options=options, **entry)
+    connections["eu"].get_database_version = lambda: (15, 4)  # type: ignore[method-assign]
+
+
+def local_plane(rig: Rig) -> None:
+    remote_plane(rig)
+    connections["eu"].settings_dict["HOST"] = "/run/postgresql"
+
+
 def bad_retry(rig: Rig, value: object) -> None:
     rig.retry()
     rig.durable(DEFAULT_RETRY=value)
@@ -202,6 +221,8 @@ FAULTS: list[tuple[str, str, Callable[[Rig], object]]] = [
     ("durable.W002", "open API", lambda rig: rig.durable(REST_PERMISSION_CLASSES=[])),
     ("durable.W003", "shared plane", lambda rig: rig.durable(PLANES={"a": "spine", "b": "spine"})),
     ("durable.W010", "request on another database", foreign_requests),
+    ("durable.W011", "requests on a plane", lambda rig: routed_plane(rig, ATOMIC_REQUESTS=True)),
+    ("durable.W022", "no connect timeout", remote_plane),
     (
         "durable.W020",
         "found without WAL",
@@ -258,6 +279,13 @@ HEALTHY: dict[str, Callable[[Rig], object]] = {
     "WAL kept by the file": lambda rig: (
         connections["spine"].ensure_connection(),
         rig.database("spine", options={"transaction_mode": "IMMEDIATE"}),
+    ),
+    "a plane with its router": routed_plane,
+    "a plane with a connect timeout": lambda rig: remote_plane(rig, connect_timeout="5"),
+    "a plane by a Unix socket": local_plane,
+    "a spine without a connect timeout": lambda rig: (
+        rig.server((15, 4)),
+        connections["spine"].settings_dict.update(HOST="db.example.org"),
     ),
     "PostgreSQL 14": lambda rig: rig.server((14, 0)),
     "PostgreSQL 18": lambda rig: rig.server((18, 1)),

@@ -54,6 +54,8 @@ class Terms:
     state: int = DispatchHint.State.LIVE
     hint_id: UUID | None = None
     kind: int = DispatchHint.Kind.TURN
+    plane: str | None = None
+    """Only this plane's work, ``''`` for the spine's own; ``None``: all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """What is stuck, told apart from what only waits.
 
-Each fault has a function of its own that finds it in one statement, so that a busy database cannot make halves
-of two moments look like a fault. An injected fault gives its own finding and no other; a healthy system, idle or
-busy, gives none. Times are compared by the database's clock.
+Each fault has a function of its own that finds it: in one statement where hints and executions share a database,
+in looks whose order and repetition rule out halves of two moments where they do not. So a busy system looks like a
+healthy one. An injected fault gives its own finding and no other. Times are compared by the database's clock.
 """
 
 from __future__ import annotations

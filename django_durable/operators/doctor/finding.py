@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from django_durable.operators.stats import count_up_to
 
-__all__ = ["ERROR", "WARNING", "Finding", "Seen", "look_at"]
+__all__ = ["ERROR", "LISTED", "MOST_COUNTED", "WARNING", "Finding", "Seen", "look_at"]
 
 ERROR, WARNING = "error", "warning"
 LISTED = 20
@@ -29,6 +29,8 @@ class Finding:
     count: int
     explanation: str
     advice: str
+    plane: str
+    """Where: the plane's name, or the alias of the spine's own database."""
     executions: tuple[UUID, ...] = ()
     """The first of them, at most ``LISTED``."""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Finding:
         return {
             "code": self.code,
             "severity": self.severity,
+            "plane": self.plane,
             "count": self.count,
             "executions": [str(execution_id) for execution_id in self.executions],
             "explanation": self.explanation,
@@ -56,6 +59,11 @@ class Seen:
 
     def __bool__(self) -> bool:
         return self.count > 0
+
+    @classmethod
+    def of(cls, executions: Sequence[UUID]) -> Seen:
+        """All of these."""
+        return cls(tuple(executions[:LISTED]), len(executions))
 
 
 def look_at(rows: QuerySet[Any, Any], column: str) -> Seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 from django.db import connections
@@ -11,8 +12,10 @@ from django_durable.clock import read_now
 from django_durable.conf import config
 from django_durable.models import Execution, Outbox
 from django_durable.models.execution import ACTIVE
-from django_durable.operators.doctor.finding import ERROR, WARNING, Finding, look_at
+from django_durable.operators.doctor.finding import ERROR, WARNING, Finding, Seen, look_at
+from django_durable.operators.doctor.scene import Scene
 from django_durable.operators.stats import last_tick_age, live_hints
+from django_durable.planes.places import Place
 from django_durable.sql import Sql, fetch, is_postgres
 
 __all__ = ["blocked_executions", "missing_tick", "old_snapshot", "stranded_outbox"]
@@ -25,79 +28,116 @@ SNAPSHOT_SECONDS = 600.0
 """How old another session's transaction may be."""
 
 
-def blocked_executions(using: str) -> Finding | None:
+def blocked_executions(scene: Scene) -> Iterator[Finding]:
     """Executions that the deployed code cannot go on with."""
-    seen = look_at(Execution.objects.using(using).filter(status="blocked").order_by("pk"), "pk")
-    if not seen:
-        return None
-    return Finding(
-        code="blocked",
-        severity=WARNING,
-        count=seen.count,
-        executions=seen.executions,
-        explanation=_(
-            "%(count)d execution(s) are blocked: their workflow or version is not deployed, or the code does not"
-            " match their history."
-        )
-        % {"count": seen.count},
-        advice=_(
-            "`manage.py durable show ID` gives the reason. Deploy the code that fits; workers look again by"
-            " themselves."
-        ),
-    )
+    for place, seen in scene.each(blocked_on):
+        if seen:
+            yield Finding(
+                code="blocked",
+                severity=WARNING,
+                count=seen.count,
+                plane=place.label,
+                executions=seen.executions,
+                explanation=_(
+                    "%(count)d execution(s) are blocked: their workflow or version is not deployed, or the code does"
+                    " not match their history."
+                )
+                % {"count": seen.count},
+                advice=_(
+                    "`manage.py durable show ID` gives the reason. Deploy the code that fits; workers look again by"
+                    " themselves."
+                ),
+            )
 
 
-def stranded_outbox(using: str) -> Finding | None:
+def blocked_on(place: Place) -> Seen:
+    return look_at(Execution.objects.using(place.alias).filter(status="blocked").order_by("pk"), "pk")
+
+
+def stranded_outbox(scene: Scene) -> Iterator[Finding]:
     """Intents that a plane has committed and that have not reached the spine."""
-    until = read_now(using) - STRANDED
-    rows = Outbox.objects.using(using).filter(created_at__lt=until)
-    seen = look_at(rows.order_by("pk"), "execution_id")
-    if not seen:
-        return None
-    return Finding(
-        code="stranded-outbox",
-        severity=ERROR,
-        count=seen.count,
-        executions=seen.executions,
-        explanation=_("%(count)d intent(s) in the outbox have not reached the spine for over %(limit)d s.")
-        % {"count": seen.count, "limit": STRANDED.total_seconds()},
-        advice=_("Check that the spine's database can be reached and that something ticks: a worker or beat."),
-    )
+    for place, seen in scene.each(stranded_on):
+        if seen:
+            yield Finding(
+                code="stranded-outbox",
+                severity=ERROR,
+                count=seen.count,
+                plane=place.label,
+                executions=seen.executions,
+                explanation=_("%(count)d intent(s) in the outbox have not reached the spine for over %(limit)d s.")
+                % {"count": seen.count, "limit": STRANDED.total_seconds()},
+                advice=_(
+                    "Check that the spine's database can be reached and that something ticks: a worker or beat."
+                ),
+            )
 
 
-def missing_tick(using: str) -> Finding | None:
+def stranded_on(place: Place) -> Seen:
+    until = read_now(place.alias) - STRANDED
+    rows = Outbox.objects.using(place.alias).filter(created_at__lt=until)
+    return look_at(rows.order_by("pk"), "execution_id")
+
+
+def missing_tick(scene: Scene) -> Iterator[Finding]:
     """There is work, and neither a worker nor beat sweeps: what a crash leaves behind would stay."""
-    if not live_hints(using).exists():
-        return None
+    if not live_hints(scene.spine).exists():
+        return
     limit = max(SILENCE_SECONDS, 10 * config().tick_seconds)
-    silence = silent_seconds(using)
+    silence = silent_seconds(scene)
     if silence <= limit:
-        return None
-    return Finding(
+        return
+    yield Finding(
         code="no-tick",
         severity=ERROR,
         count=1,
+        plane=scene.own.label,
         explanation=_("There is work, and nothing has ticked for %(age)d s.") % {"age": silence},
         advice=_("Run `manage.py durable worker`, or Celery's beat with the entry of `django_durable.celery.setup`."),
         details={"seconds": int(silence)},
     )
 
 
-def silent_seconds(using: str) -> float:
+def silent_seconds(scene: Scene) -> float:
     """Since the last tick; where there never was one, since the oldest work was accepted."""
-    now = read_now(using)
-    last = last_tick_age(using, now)
+    last = last_tick_age(scene.spine, read_now(scene.spine))
     if last is not None:
         return last
-    active = Execution.objects.using(using).filter(status__in=ACTIVE).order_by("pk")
+    return max((age for _place, age in scene.each(age_of_work)), default=0.0)
+
+
+def age_of_work(place: Place) -> float:
+    active = Execution.objects.using(place.alias).filter(status__in=ACTIVE).order_by("pk")
     accepted = active.values_list("created_at", flat=True).first()
-    return 0.0 if accepted is None else (now - accepted).total_seconds()
+    return 0.0 if accepted is None else (read_now(place.alias) - accepted).total_seconds()
 
 
-def old_snapshot(using: str) -> Finding | None:
+def old_snapshot(scene: Scene) -> Iterator[Finding]:
     """A transaction left open elsewhere: PostgreSQL keeps every dead row since, and claims get slower and slower."""
-    if not is_postgres(connections[using]):
-        return None
+    for place, sessions in scene.each(old_sessions):
+        if sessions:
+            pid, age = sessions[0]
+            yield Finding(
+                code="old-snapshot",
+                severity=WARNING,
+                count=len(sessions),
+                plane=place.label,
+                explanation=_(
+                    "%(count)d session(s) have had a transaction open for up to %(age)d s (oldest: process %(pid)d):"
+                    " dead rows pile up and claims get slower."
+                )
+                % {"count": len(sessions), "age": age, "pid": pid},
+                advice=_(
+                    "Find it in pg_stat_activity and end it; set idle_in_transaction_session_timeout, keep reports"
+                    " short or on a replica."
+                ),
+                details={"pid": pid, "seconds": int(age)},
+            )
+
+
+def old_sessions(place: Place) -> list[tuple[int, float]]:
+    """The process and the age of each, the oldest first."""
+    if not is_postgres(connections[place.alias]):
+        return []
     statement = Sql(
         "SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -106,22 +146,4 @@ def old_snapshot(using: str) -> Finding | None:
         " AND clock_timestamp() - xact_start > %s * interval '1 second' ORDER BY xact_start LIMIT 100",
         (SNAPSHOT_SECONDS,),
     )
-    sessions = fetch(using, statement)
-    if not sessions:
-        return None
-    pid, age = sessions[0]
-    return Finding(
-        code="old-snapshot",
-        severity=WARNING,
-        count=len(sessions),
-        explanation=_(
-            "%(count)d session(s) have had a transaction open for up to %(age)d s (oldest: process %(pid)d): dead"
-            " rows pile up and claims get slower."
-        )
-        % {"count": len(sessions), "age": age, "pid": pid},
-        advice=_(
-            "Find it in pg_stat_activity and end it; set idle_in_transaction_session_timeout, keep reports short or"
-            " on a replica."
-        ),
-        details={"pid": pid, "seconds": int(age)},
-    )
+    return [(pid, age) for pid, age in fetch(place.alias, statement)]

@@ -12,34 +12,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import connections, transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
-from django_durable.clock import sql_now
+from django_durable.database_errors import is_disconnect
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.transitions.epoch import fence_all, raise_epoch
 from django_durable.engine.transitions.republish import republish
-from django_durable.errors import InvalidTransition, UnknownTenant
-from django_durable.ids import time_ordered_id
-from django_durable.models import Execution, ExecutionRoute, OperatorAction, TenantEpoch, TenantPlacement
+from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTenant
+from django_durable.models import Execution, ExecutionRoute, TenantEpoch, TenantPlacement
 from django_durable.models.execution import ACTIVE
 from django_durable.operators.actors import attribution
+from django_durable.operators.audit import note_action
 from django_durable.operators.move.copying import copy_tenant, pages, remove
-from django_durable.planes.registry import alias_of, find_plane
+from django_durable.planes.placement import refuse_tenants
+from django_durable.planes.registry import Plane, alias_of, find_plane
 from django_durable.planes.selection import spine_alias
-from django_durable.sql import execute, insert_row
-
-NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
     """Move a tenant to another plane, or finish a move that was cut short; how many executions went.
 
-    Raises ``UnknownTenant``, ``PlaneUnavailable``, ``InvalidTransition`` while a move elsewhere is unfinished.
+    Raises ``UnknownTenant``, ``PlaneUnavailable``, ``InvalidTransition`` while a move elsewhere is unfinished, and
+    for a plane that takes no more tenants. A move that was begun in time is finished.
     """
     by = attribution(actor, "", required=True)
-    target = alias_of(find_plane(to).name)
-    placement = _begin(tenant, to)
+    plane = find_plane(to, fresh=True)
+    target = alias_of(to)
+    placement = _begin(tenant, plane)
     source = alias_of(_source_of(placement, to))
+    try:
+        return _carry_out(placement, source, target, to, by.actor)
+    except (OperationalError, InterfaceError) as error:
+        if not is_disconnect(error):
+            raise
+        for alias in (source, target):
+            connections[alias].close_if_unusable_or_obsolete()
+        raise PlaneUnavailable(
+            f"database {source!r} or {target!r} cannot be reached; tenant {tenant!r} waits: run the move again"
+        ) from error
+
+
+def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, actor: str) -> int:
+    tenant = str(placement.tenant)
     if source == target:
         _finish(tenant)
         return 0
@@ -47,7 +61,7 @@ def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
         freeze(source, tenant, to)
         copy_tenant(source, target, tenant)
         _prepare(source, target, tenant)
-        _switch(tenant, target, to, by.actor)
+        _switch(tenant, target, to, actor)
     moved = release(target, tenant)
     for page in pages(source, tenant):
         with transaction.atomic(using=source):
@@ -56,8 +70,8 @@ def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
     return moved
 
 
-def _begin(tenant: str, to: str) -> TenantPlacement:
-    spine = spine_alias()
+def _begin(tenant: str, target: Plane) -> TenantPlacement:
+    spine, to = spine_alias(), target.name
     with transaction.atomic(using=spine):
         row = TenantPlacement.objects.using(spine).select_for_update().filter(pk=tenant).first()
         if row is None:
@@ -65,6 +79,8 @@ def _begin(tenant: str, to: str) -> TenantPlacement:
         if row.moving_to not in ("", to):
             raise InvalidTransition(f"tenant {tenant!r} is on its way to {row.moving_to!r}; finish that move first")
         if row.plane != to:
+            if not row.moving_to:
+                refuse_tenants(target)
             row.moving_to, row.moved_from = to, row.plane
             row.save(using=spine, update_fields=["moving_to", "moved_from"])
     return row
@@ -100,19 +116,7 @@ def _switch(tenant: str, target: str, to: str, actor: str) -> None:
         TenantPlacement.objects.using(spine).filter(pk=tenant).update(plane=to)
         for page in pages(target, tenant):
             ExecutionRoute.objects.using(spine).filter(pk__in=page).update(plane=to)
-        _note(spine, actor)
-
-
-def _note(spine: str, actor: str) -> None:
-    connection = connections[spine]
-    values = {
-        "id": time_ordered_id(),
-        "execution_id": NOBODY,
-        "verb": "move_tenant",
-        "actor": actor,
-        "at": sql_now(connection),
-    }
-    execute(spine, insert_row(connection, OperatorAction, values))
+        note_action("move_tenant", actor)
 
 
 def release(target: str, tenant: str) -> int:

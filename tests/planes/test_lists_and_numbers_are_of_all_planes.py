@@ -1,0 +1,192 @@
+"""``list``, ``dead-letters``, ``stats``: all planes, one of them, or one tenant's; a dead one is told, not hidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from django_durable import Context, Execution, workflow
+from django_durable.models import DispatchHint
+from django_durable.operators.planes import close_plane
+from tests.calling import durable
+from tests.driving import claim, drain
+from tests.planes.conftest import NORTH, SOUTH
+from tests.planes.faults import down
+
+pytestmark = pytest.mark.usefixtures("planes")
+
+
+@workflow("all_planes.flow")
+def flow(ctx: Context, then: str) -> None:
+    if then == "fail":
+        raise ValueError("no")
+    if then == "sleep":
+        ctx.sleep(3600)
+    else:
+        ctx.wait_for_signal("go")
+
+
+def make(count: int, then: str = "wait") -> list[Execution[Any]]:
+    """On both planes by turns, in the order of their ids, the newest first."""
+    tenants = ("ann", "cid", "bob")
+    made = [flow.using(tenant=tenants[number % 3], key=f"k{number}").start(then) for number in range(count)]
+    return sorted(made, key=lambda one: one.pk, reverse=True)
+
+
+def ids(*options: Any) -> list[str]:
+    called = durable("list", "--json", *options)
+    assert called.code == 0, called.error
+    return [row["id"] for row in called.data]
+
+
+def test_list_pages_over_all_planes_newest_first() -> None:
+    made = [str(one.pk) for one in make(7)]
+    first = durable("list", "--limit", "3", "--json")
+    assert [row["id"] for row in first.data] == made[:3]
+    assert first.err == f"there are more: --after {made[2]}\n"
+    assert ids("--limit", "3", "--after", made[2]) == made[3:6]
+    assert ids("--limit", "3", "--after", made[5]) == made[6:]
+
+
+def test_list_narrows_to_a_plane_or_a_tenant_and_names_the_plane() -> None:
+    made = make(6)
+    north = [str(one.pk) for one in made if one.using == NORTH]
+    assert ids("--plane", "north") == north
+    assert ids("--tenant", "cid") == [str(one.pk) for one in made if one.tenant == "cid"]
+    assert ids("--tenant", "bob", "--plane", "south") == []
+    assert ids("--plane", "default") == []
+    rows = durable("list", "--json").data
+    assert {(row["tenant"], row["plane"]) for row in rows} == {("ann", "north"), ("bob", "north"), ("cid", "south")}
+    head, *lines = durable("list").out.splitlines()
+    assert head.split()[0] == "PLANE"
+    assert {line.split()[0] for line in lines} == {"north", "south"}
+    for verb in ("list", "dead-letters"):
+        unknown = durable(verb, "--plane", "west")
+        assert (unknown.code, unknown.out, "'west'" in unknown.error) == (3, "", True)
+        assert durable(verb, "--tenant", "nobody").code == 3
+
+
+def test_a_dead_plane_is_told_and_the_others_are_shown() -> None:
+    made = make(4, "fail")
+    drain()
+    alive = {str(one.pk) for one in made if one.using == SOUTH}
+    with down(NORTH):
+        listed, letters, stats = (durable(verb, "--json") for verb in ("list", "dead-letters", "stats"))
+        only_north = durable("list", "--plane", "north")
+        only_south = durable("list", "--plane", "south")
+    for called in (listed, letters, stats):
+        assert called.code == 4
+        assert "north: database 'north' is unavailable" in called.error
+    assert {row["id"] for row in listed.data} == alive
+    assert {row["execution_id"] for row in letters.data} == alive
+    assert stats.data["statuses"]["failed"] == len(alive)
+    assert set(stats.data["planes"]) == {"default", "south"}
+    assert (only_north.code, only_south.code) == (4, 0)
+
+
+def test_a_closed_plane_is_shown_by_name_only() -> None:
+    made = make(3)
+    south = [str(one.pk) for one in made if one.using == SOUTH]
+    close_plane("south", actor="op", force=True)
+    assert set(ids()).isdisjoint(south)
+    assert ids("--plane", "south") == south
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+def test_dead_letters_page_over_all_planes_without_loss_or_repetition(limit: int) -> None:
+    expected = {str(one.pk) for one in make(7, "fail")}
+    drain()
+    seen: list[str] = []
+    after: list[str] = []
+    for _ in range(10):
+        called = durable("dead-letters", "--json", "--limit", str(limit), *after)
+        assert called.code == 0
+        seen += [row["execution_id"] for row in called.data]
+        if not called.err:
+            break
+        after = ["--after", called.err.split("--after ")[1].strip()]
+    assert sorted(seen) == sorted(expected)
+    assert len(seen) == 7
+
+
+def test_dead_letters_of_one_plane_page_by_number_and_narrow_to_a_tenant() -> None:
+    make(6, "fail")
+    drain()
+    first = durable("dead-letters", "--plane", "north", "--limit", "1", "--json")
+    assert first.err == f"there are more: --after {first.data[0]['id']}\n"
+    rest = durable("dead-letters", "--plane", "north", "--after", str(first.data[0]["id"]), "--json")
+    assert len(rest.data) == 3
+    assert {row["tenant"] for row in durable("dead-letters", "--tenant", "bob", "--json").data} == {"bob"}
+    assert {row["plane"] for row in durable("dead-letters", "--json").data} == {"north", "south"}
+    assert durable("dead-letters").out.startswith("PLANE")
+    for wrong in ("12", "north:x", ":5", "north:5,"):
+        assert durable("dead-letters", "--after", wrong).code == 2
+
+
+def test_a_plane_that_comes_back_is_paged_from_where_it_was() -> None:
+    expected = {str(one.pk) for one in make(6, "fail")}
+    drain()
+    first = durable("dead-letters", "--json", "--limit", "2")
+    after = first.err.split("--after ")[1].strip()
+    with down(NORTH):
+        second = durable("dead-letters", "--json", "--limit", "1", "--after", after)
+    assert second.code == 4
+    told = [line for line in second.err.splitlines() if "--after " in line]
+    after = told[0].split("--after ")[1] if told else after
+    third = durable("dead-letters", "--json", "--after", after)
+    seen = [row["execution_id"] for called in (first, second, third) for row in called.data]
+    assert set(seen) >= expected
+
+
+def test_stats_are_sums_with_each_planes_own_numbers() -> None:
+    for tenant, then in (("ann", "sleep"), ("ann", "fail"), ("bob", "wait"), ("cid", "sleep"), ("cid", "sleep")):
+        flow.using(tenant=tenant).start(then)
+    drain()
+    for tenant in ("ann", "cid", "cid"):
+        flow.using(tenant=tenant).start("wait")
+    claim(limit=1)
+    parked = flow.using(tenant="cid").start("sleep")
+    DispatchHint.objects.filter(execution_id=parked.pk).update(state=DispatchHint.State.PARKED)
+
+    stats = durable("stats", "--json").data
+    planes = stats["planes"]
+    assert set(planes) == {"default", "north", "south"}
+    for name in ("ready", "running", "sleeping", "blocked", "parked", "unpublished", "open_dead_letters"):
+        assert stats[name] == sum(one[name] for one in planes.values()), name
+    assert stats["statuses"] == {
+        status: sum(one["statuses"][status] for one in planes.values()) for status in stats["statuses"]
+    }
+    assert (stats["ready"], stats["running"], stats["sleeping"]) == (2, 1, 3)
+    assert (planes["north"]["sleeping"], planes["south"]["sleeping"]) == (1, 2)
+    assert (planes["north"]["open_dead_letters"], planes["south"]["open_dead_letters"]) == (1, 0)
+    assert (planes["north"]["parked"], planes["south"]["parked"]) == (0, 1)
+    assert planes["default"]["ready"] == 0
+    assert planes["default"]["oldest_ready_seconds"] is None
+
+
+def test_each_plane_has_its_own_oldest_work() -> None:
+    north, south = (flow.using(tenant=tenant).start("wait") for tenant in ("ann", "cid"))
+    DispatchHint.objects.filter(execution_id=south.pk).update(due_at="2020-01-01T00:00:00Z")
+    stats = durable("stats", "--json").data
+    assert stats["oldest_ready_seconds"] == pytest.approx(stats["planes"]["south"]["oldest_ready_seconds"], abs=5)
+    assert 0 <= stats["planes"]["north"]["oldest_ready_seconds"] < 60
+    head = next(line for line in durable("stats").out.splitlines() if line.startswith("PLANE"))
+    assert head.split()[1] == "READY"
+    assert north.pk != south.pk
+
+
+@pytest.mark.parametrize("verb", ["show", "history", "signal", "pause", "resume", "cancel", "retry"])
+def test_a_verb_on_an_execution_finds_it_on_its_plane(verb: str) -> None:
+    execution = flow.using(tenant="cid").start("fail" if verb == "retry" else "wait")
+    drain()
+    if verb == "resume":
+        Execution.objects.locate(execution.pk).pause(actor="op")
+    arguments = [verb, str(execution.pk), *(["go"] if verb == "signal" else [])]
+    called = durable(*arguments, "--json")
+    assert called.code == 0
+    if verb == "show":
+        assert called.data["plane"] == "south"
+    with down(SOUTH):
+        refused = durable(*arguments)
+    assert (refused.code, refused.out) == (4, "")
