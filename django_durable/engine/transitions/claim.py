@@ -54,6 +54,11 @@ class Terms:
     state: int = DispatchHint.State.LIVE
     hint_id: UUID | None = None
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing can be claimed under them: no queue served, no workflow known, no room."""
+        return not (self.queues or self.hint_id) or not self.known or self.limit < 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Odd:
@@ -70,7 +75,7 @@ class Odd:
 
 def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
     """Claim up to ``terms.limit`` executions on the spine's own database: oldest first within a priority level."""
-    if not (terms.queues or terms.hint_id) or not terms.known or terms.limit < 1:
+    if terms.empty:
         return [], []
     if is_postgres(connections[using]):
         return repeated(using, lambda: _claim_in_one_statement(using, terms))

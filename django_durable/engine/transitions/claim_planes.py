@@ -29,6 +29,8 @@ PAUSE_SECONDS = 1.0
 
 def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[tuple[str, Odd]]]:
     """Claim tenants' work, oldest first, and what could not simply be claimed with its plane's alias."""
+    if terms.empty:
+        return [], []
     leased = repeated(spine, lambda: lease(spine, terms, planes=_planes_to_try(spine)))
     claims: list[Claimed] = []
     odd: list[tuple[str, Odd]] = []
