@@ -43,6 +43,7 @@ from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.leave import Pages, merge_tags
 from django_durable.engine.transitions.wait import Waited, read_outcome, wait_for_messages
 from django_durable.errors import DurableError, NonDeterminismError
+from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, build, execute, fetch
 
 T = TypeVar("T")
@@ -301,9 +302,12 @@ class Session:
     def persistently(self, attempt: Callable[[], T]) -> T:
         """Repeat a statement through lost connections and lock trouble for as long as the lease may hold.
 
-        A statement that had been committed although an error came back is recognised by its refusal.
+        A statement that had been committed although an error came back is recognised by its refusal. A lease on
+        another database is renewed while the plane is away: there the turn is given up after the time of one lease,
+        or a plane's outage would hold the slots that the tenants of the others need.
         """
         number = 0
+        until = float("inf")
         while True:
             try:
                 return attempt()
@@ -312,7 +316,9 @@ class Session:
                     raise
                 if not (is_contention(error) or is_disconnect(error)):
                     raise
-                if not self.lease.held:
+                if number == 0 and self.claim.using != spine_alias():
+                    until = time.monotonic() + self.claim.lease_seconds
+                if not self.lease.held or time.monotonic() >= until:
                     self.abandon("the database could not be reached before the lease ended")
                 number += 1
                 time.sleep(random.uniform(0, min(1.0, 0.02 * 2**number)))

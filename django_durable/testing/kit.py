@@ -79,9 +79,9 @@ class DurableKit:
         """Start a workflow, run everything until idle, and return the execution as it is then.
 
         With ``tenant="acme"`` it lives on that tenant's plane, whose alias the test must be allowed to use
-        (``databases``). Keyword arguments that name an option of ``Workflow.using`` (``key``, ``tenant``, ``tags``, …) are that
-        option; the others go to the workflow. Raises what ``start`` raises, never what the workflow raises: look
-        at ``status``, ``error`` or ``result()``.
+        (``databases``). Keyword arguments that name an option of ``Workflow.using`` (``key``, ``tenant``, ``tags``,
+        …) are that option; the others go to the workflow. Raises what ``start`` raises, never what the workflow
+        raises: look at ``status``, ``error`` or ``result()``.
         """
         if not isinstance(workflow, Workflow):
             raise TypeError(f"run() takes a workflow, not {type(workflow).__name__}")

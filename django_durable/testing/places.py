@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import connections
 from django.db.models import QuerySet
-from django.test.testcases import DatabaseOperationForbidden
+from django.test.testcases import DatabaseOperationForbidden  # type: ignore[attr-defined]
 
 from django_durable.engine.locking import LOCKED
 from django_durable.engine.standing import standing_intent

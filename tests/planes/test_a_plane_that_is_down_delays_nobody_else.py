@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,10 +13,12 @@ import pytest
 from django.db import connections
 
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
+from django_durable.engine.lease_state import Lease
 from django_durable.models import DispatchHint
 from django_durable.planes import breaker
 from django_durable.runtime.tick import tick
-from tests.driving import drain
+from django_durable.runtime.turn import run_turn
+from tests.driving import claim, drain
 from tests.planes.conftest import NORTH
 
 pytestmark = pytest.mark.usefixtures("planes")
@@ -86,6 +90,21 @@ def test_the_others_go_on_and_its_own_work_waits_uncounted(caplog: pytest.LogCap
     drain()
     assert Execution.objects.locate(away.pk).output == "away"
     assert Execution.objects.locate(away.pk).recoveries == 0
+
+
+def test_a_turn_on_a_plane_that_went_away_gives_its_slot_back_although_its_lease_is_renewed() -> None:
+    away = plain.using(tenant="ann").start("away")
+    [claimed] = claim()
+    claimed.lease_seconds = 0.3
+    with down(NORTH):
+        begun = time.monotonic()
+        run_turn(claimed, Lease(claimed.hint_id, claimed.token, math.inf))
+        assert 0.3 <= time.monotonic() - begun < 10
+    breaker._open.clear()
+    make_due()
+    drain()
+    done = Execution.objects.locate(away.pk)
+    assert (done.output, done.recoveries) == ("away", 1)
 
 
 def test_an_open_breaker_asks_the_plane_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

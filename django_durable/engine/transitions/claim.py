@@ -79,7 +79,7 @@ def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
         return [], []
     if is_postgres(connections[using]):
         return repeated(using, lambda: _claim_in_one_statement(using, terms))
-    if not fetch(using, _any_due(using, terms)):
+    if not any_due(using, terms):
         return [], []  # an idle worker takes no write lock
     return repeated(using, lambda: _claim_in_two_steps(using, terms))
 
@@ -235,8 +235,10 @@ def _levels(using: str, terms: Terms) -> Sql:
     return join(", ", pairs)
 
 
-def _any_due(using: str, terms: Terms) -> Sql:
-    return build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=wanted(using, terms))
+def any_due(using: str, terms: Terms, *, planes: Sql | None = None) -> bool:
+    """Whether there is anything to lease, asked without a lock."""
+    condition = wanted(using, terms, planes=planes)
+    return bool(fetch(using, build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=condition)))
 
 
 def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
