@@ -13,8 +13,9 @@ from django_durable.models import DispatchHint
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.queues import waiting_queues
 from django_durable.runtime.turn import run_turn
+from tests.services.backend import database_alias
 
-USING = "default"
+USING = database_alias()
 
 
 def claim(limit: int = 10, *, blocked: bool = False) -> list[Claimed]:

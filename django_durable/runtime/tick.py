@@ -6,14 +6,16 @@ import random
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from django_durable.clock import sql_after, sql_now
+from django_durable.database_errors import is_disconnect
 from django_durable.ids import process_identity
 from django_durable.models import SweepClaim
 from django_durable.planes.breaker import available, guarded
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
+from django_durable.quiet import report
 from django_durable.runtime import sweeps
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
@@ -44,9 +46,11 @@ def tick(*, rebuild: bool = False) -> dict[str, int]:
         try:
             with guarded(alias):
                 _sweep_plane(spine, name, alias, done, rebuild=rebuild)
-        except (OperationalError, InterfaceError):
+        except (DatabaseError, InterfaceError) as error:
             if alias == spine:
                 raise
+            if not is_disconnect(error):  # that is told by the breaker; this: tables that are still to be migrated
+                report(error, "the sweeps of database %r failed", alias)
     return done
 
 

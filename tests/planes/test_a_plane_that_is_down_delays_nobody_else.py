@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
 from django_durable.engine.lease_state import Lease
@@ -105,6 +106,21 @@ def test_a_turn_on_a_plane_that_went_away_gives_its_slot_back_although_its_lease
     drain()
     done = Execution.objects.locate(away.pk)
     assert (done.output, done.recoveries) == ("away", 1)
+
+
+def test_only_an_answer_closes_the_breaker(caplog: pytest.LogCaptureFixture) -> None:
+    with down(NORTH), caplog.at_level(logging.WARNING, "django_durable"):
+        for _ in range(3):
+            with contextlib.suppress(OperationalError), breaker.guarded(NORTH):
+                Execution.objects.using(NORTH).count()
+            with breaker.guarded(NORTH):
+                pass  # a sweep that had nothing to do there
+            assert breaker.unreachable() == [NORTH]
+        assert caplog.text.count("cannot be reached") == 1
+    with breaker.guarded(NORTH):
+        pass
+    assert breaker.unreachable() == []
+    assert caplog.text.count("can be reached again") == 1
 
 
 def test_an_open_breaker_asks_the_plane_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
