@@ -3,7 +3,7 @@
 ``DATABASE_URL``     ``postgresql://…``; without it an SQLite file
 ``SQLITE_PATH``      that file, by default ``db.sqlite3`` beside ``manage.py``
 ``PLANE_DATABASES``  JSON object ``{alias: url}``: more databases, each a data plane
-``SPINE_DATABASE``   URL of a database for the package's tables and the shop's; ``default`` then has neither
+``SPINE_DATABASE``   URL of a database for every table; ``default`` then has none
 ``BROKER_URL``       Celery's broker; without it Celery is not loaded
 ``LOG_LEVEL``        of everything that is logged, to stderr; ``WARNING``
 ``DEBUG``            ``1``: Django's error pages

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from django.db import connections
+from django.utils.connection import ConnectionProxy
 
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
@@ -16,6 +17,9 @@ from django_durable.runtime.turn import run_turn
 from tests.services.backend import database_alias
 
 USING = database_alias()
+"""Where the package's tables are in this run; ``default`` may have none."""
+connection = ConnectionProxy(connections, USING)
+"""What ``django.db.connection`` is, for that database."""
 
 
 def claim(limit: int = 10, *, blocked: bool = False) -> list[Claimed]:

@@ -22,18 +22,14 @@ class ShopRouter(PlaneRouter):
 
 
 class SpineRouter:
-    """No planes, and a spine apart from ``default``: the package's tables and the shop's are on it and nowhere else.
+    """No planes, and a spine apart from ``default``: every table is on it, and ``default`` is empty.
 
-    The package has to name the database of each of its queries. One that leaves it to a router would be found on
+    The package has to name the database of each of its queries. One that leaves it to a router would be asked of
     ``default`` in a project without one, so it is an error here.
     """
 
-    apps: ClassVar[frozenset[str]] = frozenset({"django_durable", "shop"})
-
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
-        """The spine; or the instance's own, which is the spine."""
-        if model._meta.app_label not in self.apps:
-            return None
+        """The spine, unless it is the package that asks."""
         if hints.get("instance") is None and model._meta.app_label == "django_durable" and _asks_the_package():
             raise AssertionError(f"a query of the package on {model.__name__} names no database; add using()")
         return "spine"
@@ -41,8 +37,8 @@ class SpineRouter:
     db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
-        """Each table on one side only."""
-        return (app_label in self.apps) == (db == "spine")
+        """Everything on the spine."""
+        return db == "spine"
 
 
 _DJANGO, _PACKAGE = (str(Path(module.__file__ or "").parent) for module in (django, django_durable))

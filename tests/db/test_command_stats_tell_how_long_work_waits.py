@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_durable import Context, Execution, workflow
@@ -17,7 +16,7 @@ from django_durable.models import DispatchHint, SweepClaim
 from django_durable.operators.stats import MOST_COUNTED, count_up_to, measure
 from django_durable.runtime.tick import tick
 from tests.calling import durable
-from tests.driving import claim, drain
+from tests.driving import USING, claim, connection, drain
 
 pytestmark = pytest.mark.django_db
 
@@ -33,11 +32,11 @@ def flow(ctx: Context, then: str = "end") -> None:
 
 
 def ago(seconds: float) -> Any:
-    return read_now("default") - timedelta(seconds=seconds)
+    return read_now(USING) - timedelta(seconds=seconds)
 
 
 def test_an_empty_database_has_zeros_and_no_ages() -> None:
-    stats = measure("default")
+    stats = measure(USING)
     assert set(stats.statuses.values()) == {0}
     assert (stats.ready, stats.running, stats.sleeping, stats.open_dead_letters) == (0, 0, 0, 0)
     assert (stats.oldest_ready_seconds, stats.last_tick_seconds) == (None, None)
@@ -70,18 +69,18 @@ def test_the_oldest_ready_work_gives_the_age_on_whatever_queue_and_priority() ->
     sleeping = flow.using(run_after=3600).start()
     DispatchHint.objects.filter(execution_id=late.pk).update(due_at=ago(100))
 
-    age = measure("default").oldest_ready_seconds
+    age = measure(USING).oldest_ready_seconds
     assert age is not None
     assert 100 <= age < 160
     DispatchHint.objects.filter(execution_id=late.pk).delete()
     DispatchHint.objects.exclude(execution_id=sleeping.pk).delete()
-    assert measure("default").oldest_ready_seconds is None
+    assert measure(USING).oldest_ready_seconds is None
 
 
 def test_ages_are_told_by_the_databases_clock() -> None:
     tick()
     SweepClaim.objects.filter(name="tick").update(ran_at=ago(50))
-    age = measure("default").last_tick_seconds
+    age = measure(USING).last_tick_seconds
     assert age is not None
     assert 50 <= age < 110
 
@@ -89,8 +88,8 @@ def test_ages_are_told_by_the_databases_clock() -> None:
 def test_counting_stops_at_its_bound() -> None:
     for _ in range(5):
         flow.start()
-    assert count_up_to(Execution.objects.all(), 3) == 3
-    assert count_up_to(Execution.objects.all(), 10) == 5
+    assert count_up_to(Execution.objects.using(USING), 3) == 3
+    assert count_up_to(Execution.objects.using(USING), 10) == 5
     assert capped(MOST_COUNTED) == f"{MOST_COUNTED}+"
     assert capped(MOST_COUNTED - 1) == MOST_COUNTED - 1
 
@@ -105,7 +104,7 @@ def test_the_text_has_the_statuses_that_there_are() -> None:
 
 def queries() -> list[str]:
     with CaptureQueriesContext(connection) as captured:
-        measure("default")
+        measure(USING)
     return [query["sql"] for query in captured]
 
 

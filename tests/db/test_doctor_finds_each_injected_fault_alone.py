@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_durable import Context, Execution, workflow
@@ -20,7 +19,7 @@ from django_durable.operators.doctor import examine, liveness_violations
 from django_durable.operators.doctor.finding import LISTED
 from django_durable.runtime.tick import tick
 from tests.calling import durable
-from tests.driving import claim, drain, lapse_leases
+from tests.driving import USING, claim, connection, drain, lapse_leases
 
 pytestmark = pytest.mark.django_db
 
@@ -53,11 +52,11 @@ def _ticked() -> None:
 
 
 def found() -> dict[str, list[UUID]]:
-    return {finding.code: list(finding.executions) for finding in examine("default")}
+    return {finding.code: list(finding.executions) for finding in examine(USING)}
 
 
 def ago(seconds: float) -> Any:
-    return read_now("default") - timedelta(seconds=seconds)
+    return read_now(USING) - timedelta(seconds=seconds)
 
 
 def asleep() -> Execution[Any]:
@@ -94,7 +93,7 @@ def test_an_execution_without_its_hint_is_lost_until_a_rebuild(
     lost = unhinted(start, driven=driven)
 
     assert found() == {"liveness": [lost.pk]}
-    assert liveness_violations("default") == [lost.pk]
+    assert liveness_violations(USING) == [lost.pk]
     tick(rebuild=True)
     assert found() == {}
 
@@ -136,7 +135,7 @@ def test_liveness_is_one_query() -> None:
     asleep()
     unhinted(nap.start, driven=True)
     with CaptureQueriesContext(connection) as queries:
-        assert len(liveness_violations("default")) == 1
+        assert len(liveness_violations(USING)) == 1
     assert len(queries) == 1
 
 
@@ -149,7 +148,7 @@ def test_a_claim_without_its_hint_is_found_until_a_rebuild() -> None:
     DispatchHint.objects.all().delete()
 
     assert found() == {"running-without-hint": [execution.pk]}
-    assert liveness_violations("default") == [execution.pk]
+    assert liveness_violations(USING) == [execution.pk]
     tick(rebuild=True)
     assert found() == {}
 
@@ -184,7 +183,7 @@ def test_ready_work_that_nobody_takes_names_its_queues() -> None:
     DispatchHint.objects.filter(execution_id=older.pk).update(due_at=ago(100))
 
     assert found() == {"overdue": [older.pk, old.pk]}
-    (finding,) = examine("default")
+    (finding,) = examine(USING)
     assert finding.details["queues"] == ["night", "slow"]
     assert 100 <= finding.details["oldest_seconds"] < 160
     assert "night, slow" in finding.explanation
@@ -234,7 +233,7 @@ def test_the_work_of_one_queue_excuses_no_other() -> None:
     DispatchHint.objects.exclude(execution_id=busy.pk).update(token=None, due_at=ago(120))
     rows.exclude(pk=busy.pk).update(status="pending", lease_token=None)
 
-    (finding,) = examine("default")
+    (finding,) = examine(USING)
     assert (finding.code, finding.details["queues"]) == ("overdue", ["dead"])
 
 
@@ -260,7 +259,7 @@ def test_unknown_workflows_are_listed_as_blocked(forgotten: Callable[[Any], None
     SweepClaim.objects.filter(name="unknown").update(due_at=ago(1))
     tick()
 
-    (finding,) = examine("default")
+    (finding,) = examine(USING)
     assert (finding.code, finding.count) == ("blocked", LISTED + 5)
     assert list(finding.executions) == lost[:LISTED]
 
@@ -345,7 +344,7 @@ def test_silence_since_ever_counts_from_the_oldest_work() -> None:
 
 
 def test_slow_ticks_are_given_their_time(settings: Any) -> None:
-    settings.DURABLE = {"TICK_SECONDS": 30}
+    settings.DURABLE = {**settings.DURABLE, "TICK_SECONDS": 30}
     asleep()
     SweepClaim.objects.update(ran_at=ago(290))
     assert found() == {}

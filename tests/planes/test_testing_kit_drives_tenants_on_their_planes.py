@@ -201,6 +201,7 @@ def test_a_django_suite_uses_the_aliases_that_its_test_cases_name(project: Proje
     (folder / "__init__.py").touch()
     (folder / "tests.py").write_text(SUITE)
     variables: dict[str, Any] = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    variables |= {"DATABASE_URL": project.database.url, "SPINE_DATABASE": ""}
     if os.environ["TEST_DB"] == "sqlite":
         planes = {alias: f"sqlite://{tmp_path / alias}.sqlite3" for alias in ("north", "south")}
     else:

@@ -19,7 +19,7 @@ from django.conf import settings
 
 from testproject.services.postgres import OwnPostgres, PostgresServer
 
-__all__ = ["choose_backend", "database_alias", "forget_backend", "shared_postgres"]
+__all__ = ["choose_backend", "database_alias", "database_variables", "forget_backend", "shared_postgres"]
 
 # Where xdist's workers find the server that the controller has started.
 SERVER_VARIABLE = "TEST_POSTGRES_URL"
@@ -57,6 +57,13 @@ def choose_backend() -> None:
 def database_alias() -> str:
     """The database with the package's tables: ``default``, or ``spine`` where that is apart."""
     return "spine" if os.environ.get("TEST_LAYOUT") == "apart" else "default"
+
+
+def database_variables(url: str, other: Path) -> dict[str, str]:
+    """The environment of a process whose tables of the package are in this database, ``default`` in it or the other."""
+    if database_alias() == "default":
+        return {"DATABASE_URL": url}
+    return {"DATABASE_URL": f"sqlite://{other}", "SPINE_DATABASE": url}
 
 
 def shared_postgres() -> PostgresServer:
