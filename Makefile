@@ -34,14 +34,16 @@ POOLED_TIERS = tests/db tests/crash tests/field tests/properties
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
-.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-pooled test-313 test-313-tiers check lint types migrations docs demo \
-	demo-celery serve clean
+.PHONY: help venv venv-313 test test-plain test-sqlite test-apart test-postgres test-pooled test-313 test-313-tiers check lint types \
+	migrations docs demo demo-celery demo-planes serve clean
 
 help:
 	@echo 'make demo          a workflow that is killed and goes on (DB=postgres for PostgreSQL)'
 	@echo 'make demo-celery   the same with Celery workers, PostgreSQL and a broker of its own'
+	@echo 'make demo-planes   tenants on data planes of their own, one of which goes away (DB=sqlite for SQLite)'
 	@echo 'make serve         the admin and a worker on some executions, until Ctrl-C (ARGS="--port 8001")'
 	@echo 'make test          every test, on SQLite and on PostgreSQL'
+	@echo 'make test-apart    what can do without any table on the database "default"'
 	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
 	@echo 'make test-pooled   the database tiers through a transaction-pooling proxy'
 	@echo 'make check         lint, types, migrations, documentation'
@@ -59,13 +61,17 @@ $(VENV)/installed: pyproject.toml
 	$(PY) -m pip install --quiet --editable '.[dev]' '$(DJANGO)'
 	@touch $@
 
-test: test-plain test-sqlite test-postgres
+test: test-plain test-sqlite test-apart test-postgres
 
 test-plain: venv
 	$(PYTEST) $(PLAIN_TIERS)
 
 test-sqlite: venv
 	TEST_DB=sqlite $(PYTEST) $(DATABASE_TIERS)
+
+# Every table on a database of its own, and none on `default`: what forgets to name its database fails here.
+test-apart: venv
+	TEST_LAYOUT=apart TEST_DB=sqlite $(PYTEST) tests/db tests/planes
 
 test-postgres: venv
 	TEST_DB=postgres $(PYTEST) $(DATABASE_TIERS)
@@ -113,6 +119,16 @@ endif
 
 demo-celery: venv
 	$(POSTGRES) -- $(BROKER) -- $(PY) -m testproject.demo --celery $(ARGS)
+
+# A plane that is stopped is a server: PostgreSQL, unless DB was given.
+demo-planes: venv
+ifeq ($(origin DB)$(DB),filesqlite)
+	$(POSTGRES) -- $(PY) -m testproject.demo --planes $(ARGS)
+else ifeq ($(DB),sqlite)
+	$(PY) -m testproject.demo --planes $(ARGS)
+else
+	$(POSTGRES) -- $(PY) -m testproject.demo --planes $(ARGS)
+endif
 
 serve: venv
 ifeq ($(DB),postgres)

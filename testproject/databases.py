@@ -23,12 +23,15 @@ SQLITE_OPTIONS = {
 def from_environment(default_file: Path) -> dict[str, dict[str, Any]]:
     """``DATABASES``: ``DATABASE_URL``, or the SQLite file ``SQLITE_PATH``, or this file.
 
-    ``PLANE_DATABASES`` may name more: a JSON object of alias and URL, each a data plane.
+    ``PLANE_DATABASES`` may name more: a JSON object of alias and URL, each a data plane; ``SPINE_DATABASE`` the URL
+    of a spine apart from ``default``.
     """
     url = os.environ.get("DATABASE_URL")
     default = from_url(url) if url else sqlite_file(Path(os.environ.get("SQLITE_PATH") or default_file))
-    planes = json.loads(os.environ.get("PLANE_DATABASES") or "{}")
-    return {"default": default, **{alias: from_url(plane_url) for alias, plane_url in planes.items()}}
+    others = json.loads(os.environ.get("PLANE_DATABASES") or "{}")
+    if spine := os.environ.get("SPINE_DATABASE"):
+        others["spine"] = spine
+    return {"default": default, **{alias: from_url(other) for alias, other in others.items()}}
 
 
 def from_url(url: str) -> dict[str, Any]:

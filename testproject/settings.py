@@ -3,6 +3,7 @@
 ``DATABASE_URL``     ``postgresql://…``; without it an SQLite file
 ``SQLITE_PATH``      that file, by default ``db.sqlite3`` beside ``manage.py``
 ``PLANE_DATABASES``  JSON object ``{alias: url}``: more databases, each a data plane
+``SPINE_DATABASE``   URL of a database for every table; ``default`` then has none
 ``BROKER_URL``       Celery's broker; without it Celery is not loaded
 ``LOG_LEVEL``        of everything that is logged, to stderr; ``WARNING``
 ``DEBUG``            ``1``: Django's error pages
@@ -67,9 +68,12 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 
-PLANES = [alias for alias in DATABASES if alias != "default"]
+PLANES = [alias for alias in DATABASES if alias not in ("default", "spine")]
 DURABLE: dict[str, Any] = {"PLANES": {alias: alias for alias in PLANES}} if PLANES else {}
 DATABASE_ROUTERS = ["django_durable.routers.PlaneRouter"] if PLANES else []
+if "spine" in DATABASES:
+    DURABLE["SPINE"] = "spine"
+    DATABASE_ROUTERS = [*DATABASE_ROUTERS, "testproject.shop.routers.SpineRouter"]
 
 CELERY_BROKER_URL = os.environ.get("BROKER_URL")
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -11,7 +11,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from testproject.services.postgres import OwnPostgres, PostgresServer
 from testproject.services.valkey import OwnValkey
-from tests.services.backend import choose_backend, forget_backend, shared_postgres
+from tests.services.backend import choose_backend, database_alias, forget_backend, shared_postgres
 from tests.services.databases import DatabaseSource, FreshDatabase, PostgresSource, SqliteSource
 from tests.services.project import Project
 
@@ -19,6 +19,21 @@ from tests.services.project import Project
 def pytest_configure(config: pytest.Config) -> None:
     if not config.option.help:
         choose_backend()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where the layout has two databases, whatever uses the database may use both."""
+    if database_alias() == "default":
+        return
+    from django.test import TransactionTestCase
+
+    both = {"default", database_alias()}
+    TransactionTestCase.databases = both  # type: ignore[assignment]
+    for item in items:
+        mark = item.get_closest_marker("django_db")
+        if mark is not None or {"db", "transactional_db", "durable", "durable_worker"} & set(item.fixturenames):  # type: ignore[attr-defined]
+            options = {"transaction": "transactional_db" in item.fixturenames} if mark is None else mark.kwargs  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.django_db(**{"databases": both, **options}), append=False)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

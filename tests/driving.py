@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from django.db import connections
+from django.utils.connection import ConnectionProxy
 
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
@@ -13,8 +14,12 @@ from django_durable.models import DispatchHint
 from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.queues import waiting_queues
+from tests.services.backend import database_alias
 
-USING = "default"
+USING = database_alias()
+"""Where the package's tables are in this run; ``default`` may have none."""
+connection = ConnectionProxy(connections, USING)
+"""What ``django.db.connection`` is, for that database."""
 
 
 def claim(limit: int = 10, *, blocked: bool = False) -> list[Claimed]:

@@ -72,7 +72,7 @@ def publish_rows(plane: str, plane_name: str, rows: Sequence[Outbox]) -> int:
     with transaction.atomic(using=spine):
         for row in rows:
             hint_id = random_id()
-            if row.kind == DispatchHint.Kind.TURN:
+            if row.kind == DispatchHint.Kind.TURN and row.revision > 1:
                 execute(spine, delete_older(connection, row.execution_id, row.revision))
             if execute(spine, insert_stored_hint(connection, row, plane_name, hint_id)) and row.state == 0:
                 published.append((hint_id, row.queue, row.due_at))

@@ -13,6 +13,7 @@ from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.lease_state import Lease
+from django_durable.planes.selection import spine_alias
 
 T = TypeVar("T")
 
@@ -33,10 +34,13 @@ class Holder(Protocol):
 def persistently(holder: Holder, attempt: Callable[[], T]) -> T:
     """Repeat ``attempt``; within an open transaction its error is the caller's.
 
-    A statement that had been committed although an error came back is recognised by its refusal.
+    A statement that had been committed although an error came back is recognised by its refusal. A lease on another
+    database is renewed while the plane is away: there the turn is given up after the time of one lease, or a plane's
+    outage would hold the slots that the tenants of the others need.
     """
     using = holder.claim.using
     number = 0
+    until = float("inf")
     while True:
         try:
             return attempt()
@@ -45,7 +49,9 @@ def persistently(holder: Holder, attempt: Callable[[], T]) -> T:
                 raise
             if not (is_contention(error) or is_disconnect(error)):
                 raise
-            if not holder.lease.held:
+            if number == 0 and using != spine_alias():
+                until = time.monotonic() + holder.claim.lease_seconds
+            if not holder.lease.held or time.monotonic() >= until:
                 holder.abandon("the database could not be reached before the lease ended")
             number += 1
             time.sleep(random.uniform(0, min(1.0, 0.02 * 2**number)))

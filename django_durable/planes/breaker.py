@@ -30,14 +30,26 @@ def available(alias: str) -> bool:
 
 @contextmanager
 def guarded(alias: str) -> Iterator[None]:
-    """Run a block on a plane; an outage in it opens the breaker, success closes it. The error passes on."""
+    """Run a block on a plane; an outage in it opens the breaker, an answer closes it. The error passes on."""
     try:
         yield
     except (OperationalError, InterfaceError) as error:
         if is_disconnect(error):  # a missing table, a lock: no outage
             note_failure(alias, error)
         raise
-    note_success(alias)
+    if alias in _open and _answers(alias):
+        note_success(alias)
+
+
+def _answers(alias: str) -> bool:
+    """Ask the plane itself: a block without an error may have had nothing to ask it."""
+    connection = connections[alias]
+    try:
+        connection.ensure_connection()
+        return bool(connection.is_usable())
+    except (OperationalError, InterfaceError) as error:
+        note_failure(alias, error)
+        return False
 
 
 def note_failure(alias: str, error: Exception) -> None:

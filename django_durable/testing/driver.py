@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -21,6 +21,7 @@ from django_durable.runtime.tick import INTERVALS
 from django_durable.testing.autocommit import pretended_autocommit
 from django_durable.testing.clockwork import Clockwork, SkippedPauses, UnwatchedLease
 from django_durable.testing.crash import CrashedTurn, doomed
+from django_durable.testing.places import usable_databases
 from django_durable.testing.timeline import Skip, check_skip, next_moment
 
 # What mends lost hints and letters. Left out, so that an intent which nobody wrote shows at the end of the test.
@@ -42,6 +43,7 @@ class Driver:
         """Run turns and move the clock until idle; the number of turns. See ``DurableKit.run_until_idle``."""
         check_skip(skip)
         using = spine_alias()
+        databases = usable_databases()
         turns = 0
         while True:
             while (claim := self._claim(using)) is not None:
@@ -49,7 +51,7 @@ class Driver:
                     _refuse(claim, max_turns)
                 turns += 1
                 self._run(claim, skip)
-            if self._sweep(using):
+            if self._sweep(databases):
                 continue
             moment = next_moment(using, skip)
             if moment is None:
@@ -88,13 +90,19 @@ class Driver:
 
     def _bury_process(self, claim: Claimed) -> None:
         """The dead worker's lease has lapsed; the clock stays, so that no timer runs out over it."""
-        hints = DispatchHint.objects.using(claim.using).filter(pk=claim.hint_id, token=claim.token)
-        hints.update(due_at=read_now(claim.using))
+        spine = spine_alias()
+        hints = DispatchHint.objects.using(spine).filter(pk=claim.hint_id, token=claim.token)
+        hints.update(due_at=read_now(spine))
         self._deaths += 1
 
-    def _sweep(self, using: str) -> int:
+    def _sweep(self, databases: Sequence[str]) -> int:
         with pretended_autocommit():
-            return sum(sweep(using) for name, (_interval, sweep) in INTERVALS.items() if name not in REPAIRS)
+            return sum(
+                sweep(using)
+                for name, (_interval, sweep) in INTERVALS.items()
+                for using in databases
+                if name not in REPAIRS
+            )
 
     # -- waits ---------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from django_durable.clock import shifted
 from django_durable.models import Execution
 from django_durable.operators.doctor import liveness_violations
 from django_durable.operators.reload import reload
+from django_durable.planes.registry import forget_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.testing import ambient, overrides
 from django_durable.testing.clockwork import Clockwork
@@ -27,6 +28,7 @@ from django_durable.testing.driver import Driver
 from django_durable.testing.expectations import assert_replays, assert_steps
 from django_durable.testing.fake_step import step_context
 from django_durable.testing.overrides import StepOverride
+from django_durable.testing.places import usable_databases
 from django_durable.testing.timeline import Skip
 
 _OPTIONS = frozenset(StartOptions.__dataclass_fields__)
@@ -58,6 +60,9 @@ class DurableKit:
 
     def open(self) -> None:
         """Begin: the functions of ``django_durable.testing`` speak to this kit until ``close``."""
+        # Planes that a test registers are gone with its transaction.
+        forget_planes()
+        self._ends.callback(forget_planes)
         self._ends.enter_context(shifted())
         self._ends.enter_context(ambient.opened(self))
 
@@ -73,9 +78,10 @@ class DurableKit:
     def run(self, workflow: Workflow[..., Any], *args: Any, **using: Any) -> Execution[Any]:
         """Start a workflow, run everything until idle, and return the execution as it is then.
 
-        Keyword arguments that name an option of ``Workflow.using`` (``key``, ``tenant``, ``tags``, …) are that
-        option; the others go to the workflow. Raises what ``start`` raises, never what the workflow raises: look
-        at ``status``, ``error`` or ``result()``.
+        With ``tenant="acme"`` it lives on that tenant's plane, whose alias the test must be allowed to use
+        (``databases``). Keyword arguments that name an option of ``Workflow.using`` (``key``, ``tenant``, ``tags``,
+        …) are that option; the others go to the workflow. Raises what ``start`` raises, never what the workflow
+        raises: look at ``status``, ``error`` or ``result()``.
         """
         if not isinstance(workflow, Workflow):
             raise TypeError(f"run() takes a workflow, not {type(workflow).__name__}")
@@ -86,7 +92,10 @@ class DurableKit:
                 f"{both[0]!r} is a parameter of workflow {workflow.name!r} and an option of using(); write"
                 " workflow.using(…).start(…), then run_until_idle()"
             )
-        execution = (workflow.using(**options) if options else workflow).start(*args, **using)
+        chosen = workflow.using(**options) if options else workflow
+        with connections[chosen.alias(options.get("tenant"))].cursor():
+            pass  # where the test may not use this database, Django says so better than anything later
+        execution = chosen.start(*args, **using)
         self.run_until_idle()
         return reload(execution)
 
@@ -171,10 +180,10 @@ class DurableKit:
 
 def check_liveness() -> None:
     """Raise ``AssertionError`` naming the executions that have not ended and can never go on."""
-    using = spine_alias()
-    if connections[using].needs_rollback:
+    if connections[spine_alias()].needs_rollback:
         return  # the test has broken its own transaction; nothing can be read any more
-    lost = liveness_violations(using)
+    readable = [using for using in usable_databases() if not connections[using].needs_rollback]
+    lost = [execution_id for using in readable for execution_id in liveness_violations(using)]
     if lost:
         raise AssertionError(
             f"{len(lost)} execution(s) can never go on, with no lease, no due time and nothing that they wait for:"

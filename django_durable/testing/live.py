@@ -10,8 +10,8 @@ from typing import Any
 from django.db import connections
 
 from django_durable.conf import config
-from django_durable.planes.selection import spine_alias
 from django_durable.runtime.worker import Worker
+from django_durable.testing.places import usable_databases
 
 GRACE_SECONDS = 10.0
 """How much longer than WORKER_SHUTDOWN_SECONDS the end of the worker is waited for."""
@@ -25,7 +25,7 @@ def live_worker(*, concurrency: int | None = None, queues: Sequence[str] = ()) -
     Raises ``RuntimeError`` inside a transaction or on a database that lives in memory, ``AssertionError`` where a
     body does not come back at the end.
     """
-    _refuse_unshared_database()
+    _refuse_unshared_databases()
     worker = Worker(concurrency=concurrency, queues=queues)
     errors: list[BaseException] = []
 
@@ -50,8 +50,12 @@ def live_worker(*, concurrency: int | None = None, queues: Sequence[str] = ()) -
         raise AssertionError("a step's body is still running in the live worker; its thread cannot be stopped")
 
 
-def _refuse_unshared_database() -> None:
-    using = spine_alias()
+def _refuse_unshared_databases() -> None:
+    for using in usable_databases():
+        _refuse_unshared(using)
+
+
+def _refuse_unshared(using: str) -> None:
     connection = connections[using]
     if connection.in_atomic_block:
         raise RuntimeError(

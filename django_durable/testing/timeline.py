@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django_durable.clock import read_now
 from django_durable.models import DispatchHint, Execution
+from django_durable.planes.registry import alias_of
 
 Skip = Literal["sleeps", "all"] | None
 PAGE = 200
@@ -41,11 +42,13 @@ def _to_come(using: str) -> Iterator[tuple[Mapping[str, Any], datetime]]:
     hints = DispatchHint.objects.using(using).filter(
         state=DispatchHint.State.LIVE, token=None, due_at__gt=read_now(using)
     )
-    ordered = hints.order_by("due_at", "id").values_list("execution_id", "due_at", "kind")
+    ordered = hints.order_by("due_at", "id").values_list("execution_id", "due_at", "kind", "plane")
     start = 0
     while page := list(ordered[start : start + PAGE]):
-        rows = _rows(using, [execution_id for execution_id, _due_at, _kind in page])
-        for execution_id, due_at, kind in page:
+        rows: dict[UUID, Mapping[str, Any]] = {}
+        for plane in {plane for _id, _due_at, _kind, plane in page}:
+            rows |= _rows(plane, [execution_id for execution_id, _due_at, _kind, on in page if on == plane])
+        for execution_id, due_at, kind, _plane in page:
             row = rows.get(execution_id)
             if row is not None and kind == DispatchHint.Kind.STEP:
                 yield {**row, "status": "pending"}, due_at  # the next attempt of a step elsewhere
@@ -54,8 +57,8 @@ def _to_come(using: str) -> Iterator[tuple[Mapping[str, Any], datetime]]:
         start += PAGE
 
 
-def _rows(using: str, ids: list[UUID]) -> dict[UUID, Mapping[str, Any]]:
-    found = Execution._base_manager.using(using).filter(pk__in=ids)
+def _rows(plane: str, ids: list[UUID]) -> dict[UUID, Mapping[str, Any]]:
+    found = Execution._base_manager.using(alias_of(plane)).filter(pk__in=ids)
     return {row["id"]: row for row in found.values("id", "status", "awaiting", "wake_at")}
 
 

@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
-from django.db import connection
+from django.db import connections
 
 from django_durable import current_step
 from django_durable.models import Checkpoint
@@ -115,9 +115,9 @@ def recorded(body: Callable[P, R]) -> Callable[P, R]:
         done = Checkpoint.objects.filter(execution_id=attempt.execution_id, position=position, status="completed")
         number = log.begin(attempt.execution_id, position, body.__name__, checkpointed=done.exists())
         try:
-            _take_time()
+            _take_time(done.db)
             result = body(*args, **kwargs)
-            _take_time()
+            _take_time(done.db)
         except BaseException as error:
             log.end(number, type(error).__name__)
             raise
@@ -127,8 +127,8 @@ def recorded(body: Callable[P, R]) -> Callable[P, R]:
     return recording
 
 
-def _take_time() -> None:
-    share = TRANSACTION_SHARE if connection.in_atomic_block else 1.0
+def _take_time(using: str) -> None:
+    share = TRANSACTION_SHARE if connections[using].in_atomic_block else 1.0
     time.sleep(float(os.environ.get(SECONDS_VARIABLE, "0")) / 2 * share)
 
 

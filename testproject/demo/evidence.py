@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -45,6 +46,9 @@ class Progress:
     execution_status: str
     review: Any
     points: list[Point]
+    tenant: str = ""
+    database: str = "default"
+    finished_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +66,13 @@ class Evidence:
     """Processes that ended though nobody killed them, or did not end when asked to."""
 
 
-def gather(kills: list[Kill], findings: list[str], losses: list[str]) -> Evidence:
-    """Read all of it. Nothing may be running any more."""
+def gather(
+    kills: list[Kill], findings: list[str], losses: list[str], databases: Sequence[str] = ("default",)
+) -> Evidence:
+    """Read all of it, the executions from these databases. Nothing may be running any more."""
+    orders = [one for database in databases for one in _progress(database)]
     return Evidence(
-        orders=_progress(),
+        orders=sorted(orders, key=lambda progress: progress.order_id),
         bodies=BodyLog().bodies(),
         ledger=PaymentProvider().ledger(),
         messages=list(Mailbox().messages()),
@@ -89,24 +96,28 @@ def ask_doctor() -> list[str]:
     return lines
 
 
-def _progress() -> list[Progress]:
-    orders = {order.pk: order for order in Order.objects.all()}
+def _progress(database: str) -> list[Progress]:
+    orders = {order.pk: order for order in Order.objects.using(database).all()}
     points: dict[UUID, list[Point]] = {}
-    for row in Checkpoint.objects.order_by("execution_id", "position", "item"):
+    for row in Checkpoint.objects.using(database).order_by("execution_id", "position", "item"):
         point = Point(position=row.position, kind=row.kind, name=row.name.rpartition(".")[2], status=row.status)
         points.setdefault(row.execution_id, []).append(point)
     found = []
-    for execution in Execution.objects.all():
-        order = orders[execution.input["order_id"]]
+    for execution in Execution.objects.using(database).all():
+        order_id = execution.input["order_id"]
+        order = orders.get(order_id) or Order(pk=order_id, status="lost")
         found.append(
             Progress(
-                order_id=order.pk,
+                order_id=order_id,
                 order_status=order.status,
                 total=order.total,
                 execution_id=execution.pk,
                 execution_status=execution.status,
                 review=(execution.output or {}).get("review"),
                 points=points.get(execution.pk, []),
+                tenant=execution.tenant,
+                database=database,
+                finished_at=execution.finished_at,
             )
         )
-    return sorted(found, key=lambda progress: progress.order_id)
+    return found

@@ -44,8 +44,7 @@ class Fleet:
 
     def start(self) -> None:
         """Start all of them; they may not be at work yet."""
-        for _number in range(self._size):
-            self.workers.append(self._launch_worker())
+        self.refill()
 
     def strike(self, body: Body) -> Deed:
         """``SIGKILL`` the worker that this body runs in, and replace it at once."""
@@ -53,6 +52,20 @@ class Fleet:
         victim.kill()
         successor = self._replace(victim)
         return Deed(pid=victim.pid, text=f"worker {victim.pid} killed, {successor.pid} started")
+
+    def kill_all(self) -> set[int]:
+        """``SIGKILL`` every worker; their process ids. ``refill`` starts as many new ones."""
+        gone = {worker.pid for worker in self.workers}
+        for worker in self.workers:
+            worker.kill()
+            worker.wait()
+        self.workers.clear()
+        return gone
+
+    def refill(self) -> None:
+        """Start workers until there are as many as at the beginning."""
+        while len(self.workers) < self._size:
+            self.workers.append(self._launch_worker())
 
     def losses(self) -> list[str]:
         """Who has ended without being killed by us: nobody, if all is well."""

@@ -27,14 +27,24 @@ class Killer:
         self._fleet, self._log, self._chance = fleet, log, chance
         self._wanted, self._share = wanted, bodies / wanted
         self.kills: list[Kill] = []
+        self._others: list[Kill] = []
         self._failed = 0
+
+    @property
+    def all_kills(self) -> list[Kill]:
+        """Its own, and those that were noted."""
+        return [*self.kills, *self._others]
+
+    def note(self, kills: list[Kill]) -> None:
+        """Workers that somebody else has killed."""
+        self._others += kills
 
     def strike(self) -> Kill | None:
         """Kill one worker if it is time to and a body is running; whom, and in which step."""
         hits = len(self.kills) - self._failed
         if hits >= self._wanted or self._log.ended_count() < self._share * (hits + 0.5):
             return None
-        gone = {kill.deed.pid for kill in self.kills}
+        gone = {kill.deed.pid for kill in self.all_kills}
         body = self._choose([body for body in self._log.open_bodies() if not runs_in(body, gone)])
         if body is None:
             return None

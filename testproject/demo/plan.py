@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = ["Plan"]
+__all__ = ["ROUNDS", "Plan"]
 
 STEPS = 6
 """Steps of the workflow ``shop.fulfil``."""
+ROUNDS = 3
+"""Orders of a tenant on a data plane: at the beginning, while a plane is down, before two tenants move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +20,11 @@ class Plan:
     orders: int
     workers: int
     seed: int
-    celery: bool
+    celery: bool = False
+    tenants: int = 0
+    """How many tenants, on data planes of their own; 0: none of either."""
+    outage: timedelta = timedelta(seconds=10)
+    """How long one plane is down, at least."""
 
     steps: int = STEPS
     kills: int = 6
@@ -34,4 +40,4 @@ class Plan:
     @property
     def seconds(self) -> float:
         """After this time the demo gives up: far more than it needs, so that a slow machine is no failure."""
-        return 90.0 + 2.0 * self.orders
+        return 90.0 + 2.0 * self.orders + 6 * self.outage.total_seconds() * bool(self.tenants)

@@ -1,7 +1,8 @@
-"""Stage: an empty database and a folder of the demo's own, and the environment that leads every process there."""
+"""Stage: empty databases and a folder of the demo's own, and the environment that leads every process there."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -12,10 +13,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from testproject.demo.planes import NORTH, SOUTH, WEST, FolderPlanes, Planes, ServerPlanes
+
 __all__ = ["ROOT", "Stage", "StageError", "staged"]
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = "testproject.demo.settings"
+PLANES_SETTINGS = "testproject.demo.planes_settings"
 # What the caller's environment must not decide: another database, another file.
 NOT_INHERITED = ("DATABASE_URL", "SQLITE_PATH", "PLANE_DATABASES", "DEBUG")
 
@@ -31,10 +35,11 @@ class Stage:
     folder: Path
     database: str
     keep: bool = False
+    planes: Planes | None = None
 
 
 @contextmanager
-def staged(*, celery: bool, body_seconds: float) -> Iterator[Stage]:
+def staged(*, celery: bool, body_seconds: float, planes: bool = False) -> Iterator[Stage]:
     """Set the environment of this process and of those that it starts; at the end the database is dropped.
 
     Raises ``StageError`` where a database or broker that was asked for is not there.
@@ -47,8 +52,12 @@ def staged(*, celery: bool, body_seconds: float) -> Iterator[Stage]:
         stage = Stage(folder=folder, database="PostgreSQL" if made else "an SQLite file")
         stack.callback(_clear, stage)
         database = {"DATABASE_URL": made} if made else {"SQLITE_PATH": str(folder / "shop.sqlite3")}
+        if planes:
+            stage.planes = stack.enter_context(_planes(url, folder))
+            stage.database = stage.planes.what
+            database["PLANE_DATABASES"] = json.dumps(stage.planes.urls)
         variables = {
-            "DJANGO_SETTINGS_MODULE": SETTINGS,
+            "DJANGO_SETTINGS_MODULE": PLANES_SETTINGS if planes else SETTINGS,
             "PROVIDER_LEDGER": str(folder / "ledger.sqlite3"),
             "MAILBOX": str(folder / "mailbox.sqlite3"),
             "BODY_LOG": str(folder / "bodies.sqlite3"),
@@ -91,6 +100,26 @@ def _database(url: str) -> Iterator[str]:
     finally:
         _close_connections()
         server.drop_database(name)
+
+
+@contextmanager
+def _planes(url: str, folder: Path) -> Iterator[Planes]:
+    """A database each for the planes, the one that is to be stopped on a server or in a folder of its own."""
+    if not url:
+        yield FolderPlanes(folder)
+        return
+    from testproject.services.postgres import OwnPostgres
+    from testproject.services.throwaway import ServiceError
+
+    with ExitStack() as stack:
+        urls = {name: stack.enter_context(_database(url)) for name in (NORTH, WEST)}
+        try:
+            server = OwnPostgres(durable=False)
+        except ServiceError as error:
+            raise StageError(f"The plane that is to be stopped needs a server of its own: {error}") from error
+        stack.callback(server.remove)
+        stack.callback(_close_connections)
+        yield ServerPlanes({**urls, SOUTH: server.url}, server)
 
 
 def _clear(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from testproject.demo.evidence import Evidence, Progress
 from testproject.demo.killer import interrupted
 from testproject.demo.verdict import repeated, times_run
 
-__all__ = ["summary", "table"]
+__all__ = ["aligned", "summary", "table"]
 
 
 def table(evidence: Evidence) -> str:
@@ -18,9 +18,14 @@ def table(evidence: Evidence) -> str:
     rows = [_row(evidence, one, steps) for one in evidence.orders]
     begun = Counter(body.step for body in evidence.bodies)
     total = ["bodies", "begun", *[str(begun[step]) for step in steps], str(len(evidence.ledger.charges))]
-    widths = [max(len(line[at]) for line in [head, *rows, total]) for at in range(len(head))]
+    return aligned(head, rows, [total], left={1})
+
+
+def aligned(head: list[str], rows: list[list[str]], totals: list[list[str]], *, left: set[int]) -> str:
+    """Lines with a ruler below the head and above the totals; the columns ``left`` are flush left."""
+    widths = [max(len(line[at]) for line in [head, *rows, *totals]) for at in range(len(head))]
     ruler = ["-" * width for width in widths]
-    return "\n".join(_line(line, widths) for line in [head, ruler, *rows, ruler, total])
+    return "\n".join(_line(line, widths, left) for line in [head, ruler, *rows, ruler, *totals])
 
 
 def summary(evidence: Evidence, seconds: float) -> str:
@@ -56,9 +61,9 @@ def _row(evidence: Evidence, one: Progress, steps: list[str]) -> list[str]:
     return [str(one.order_id), one.execution_status, *[str(times.get(step, 0)) for step in steps], charged]
 
 
-def _line(cells: list[str], widths: list[int]) -> str:
+def _line(cells: list[str], widths: list[int], left: set[int]) -> str:
     padded = [
-        cell.ljust(width) if at == 1 else cell.rjust(width)
+        cell.ljust(width) if at in left else cell.rjust(width)
         for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "  ".join(padded).rstrip()

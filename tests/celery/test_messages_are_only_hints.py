@@ -5,15 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-import threading
-from collections.abc import Iterator
 from uuid import UUID, uuid4
 
-import pytest
 import redis
 
 from django_durable.models import DispatchHint
-from testproject.services.valkey import OwnValkey
 from tests.celery.fleet import WITHOUT_TICKS, Fleet
 
 MARKER = "words-of-a-customer"
@@ -84,25 +80,6 @@ def test_a_broker_emptied_while_work_is_queued_delays_it_only(fleet: Fleet) -> N
     fleet.valkey.flush()
     fleet.open("h-b")
     assert fleet.outputs([first, *queued]) == ["h-c", "q0-b", "q1-b", "q2-b"]
-
-
-@pytest.fixture
-def traffic(valkey: OwnValkey) -> Iterator[list[str]]:
-    """Every command that the broker gets from now on."""
-    seen: list[str] = []
-    with redis.from_url(valkey.url) as client, client.monitor() as monitor:
-
-        def listen() -> None:
-            for command in monitor.listen():
-                seen.append(command["command"])
-                if command["command"] == "ECHO the-end":
-                    return
-
-        listener = threading.Thread(target=listen)
-        listener.start()
-        yield seen
-        client.echo("the-end")
-        listener.join(10)
 
 
 def test_broker_and_result_backend_hold_ids_only(fleet: Fleet, traffic: list[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.db import connection
 
-from django_durable import Context, step, workflow
+from django_durable import Context, Retry, step, workflow
 
 FOLDER = Path(os.environ.get("EFFECTS", "."))
 
@@ -81,6 +81,21 @@ def held(ctx: Context, text: str) -> str:
 @workflow("celery.doomed")
 def doomed(ctx: Context, text: str) -> str:
     return ctx.step(refuse, text)
+
+
+@step(retry=Retry(max_attempts=2, initial=0.01))
+def fail_with(text: str) -> str:
+    raise ValueError(f"cannot do {text}")
+
+
+@workflow("celery.confided")
+def confided(ctx: Context, text: str) -> str:
+    ctx.set_value("told", text)
+    ctx.step(note, text)
+    answer: str = ctx.wait_for_signal("answer")
+    if answer.endswith("well"):
+        return ctx.step(note, answer)
+    return ctx.step(fail_with, answer)
 
 
 @workflow("celery.queries")

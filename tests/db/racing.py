@@ -22,9 +22,10 @@ from django_durable.runtime.claiming import terms_of
 from django_durable.sql import fetch
 from tests.crash.racer import Racer
 from tests.driving import claim, lapse_leases
+from tests.services.backend import database_alias
 from tests.services.waiting import wait_until
 
-USING = "default"
+USING = database_alias()
 STEP = "racing.noted"
 
 
@@ -54,7 +55,7 @@ def breaking(ctx: Context) -> None:
 @contextmanager
 def racers(number: int = 2) -> Iterator[list[Racer]]:
     """That many sides, each with a connection of its own."""
-    sides = [Racer() for _ in range(number)]
+    sides = [Racer(USING) for _ in range(number)]
     try:
         yield sides
     finally:

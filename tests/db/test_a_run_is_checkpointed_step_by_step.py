@@ -13,7 +13,7 @@ from django.db import transaction
 from django_durable import Context, Execution, ExecutionConflict, Retry, StepFailed, step, workflow
 from django_durable.models import DeadLetter, DispatchHint
 from django_durable.runtime.turn import run_turn
-from tests.driving import claim, drain, lapse_leases, lease_of, make_due
+from tests.driving import USING, claim, drain, lapse_leases, lease_of, make_due
 
 pytestmark = pytest.mark.django_db
 
@@ -72,7 +72,7 @@ def test_a_run_ends_completed_with_its_history_and_no_hint() -> None:
 
 
 def test_a_start_in_a_rolled_back_transaction_leaves_nothing() -> None:
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with pytest.raises(RuntimeError), transaction.atomic(using=USING):
         two_steps.start(1)
         raise RuntimeError
     assert not Execution.objects.exists()

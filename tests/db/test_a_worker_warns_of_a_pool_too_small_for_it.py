@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
-from django.db import connection
 
 from django_durable.runtime.worker import Worker
+from tests.driving import connection
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from django.db import connections, transaction
 
 from django_durable import Context, Execution, FatalError, step, workflow
 from django_durable.signals import execution_finished, execution_started, execution_waiting, step_failed
-from tests.driving import drain
+from tests.driving import USING, drain
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,7 +60,7 @@ def told() -> Iterator[list[tuple[str, str]]]:
 
 
 def test_signals_are_sent_after_the_commit(told: list[tuple[str, str]]) -> None:
-    with transaction.atomic():
+    with transaction.atomic(using=USING):
         execution = conversation.start("ann")
         assert told == []
     assert told == [("started", "pending")]
@@ -84,7 +84,7 @@ def test_a_failure_and_a_cancel_are_told(told: list[tuple[str, str]]) -> None:
 
 
 def test_a_rolled_back_start_tells_nobody(told: list[tuple[str, str]]) -> None:
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with pytest.raises(RuntimeError), transaction.atomic(using=USING):
         conversation.start("ann")
         raise RuntimeError
     assert told == []

@@ -10,7 +10,7 @@ import pytest
 from django_durable import Context, Execution, step, workflow
 from django_durable.authoring import registry
 from django_durable.models import DispatchHint
-from tests.driving import claim, drain, lapse_leases, make_due
+from tests.driving import USING, claim, drain, lapse_leases, make_due
 
 pytestmark = pytest.mark.django_db
 
@@ -189,7 +189,7 @@ def test_an_unknown_workflow_is_blocked_not_failed_and_nobody_else_is_held_up() 
         drain()
         assert Execution.objects.locate(known.pk).status == "waiting"
         assert Execution.objects.locate(gone.pk).status == "pending"
-        assert block_unknown("default") == 1
+        assert block_unknown(USING) == 1
         blocked = Execution.objects.locate(gone.pk)
         assert blocked.status == "blocked"
         assert blocked.error is not None
@@ -215,10 +215,10 @@ def test_a_lapsed_lease_whose_code_is_gone_is_blocked_and_counted() -> None:
     [claimed] = claim()
     registry.forget(temporary)
     try:
-        assert block_unknown("default") == 0
+        assert block_unknown(USING) == 0
         lapse_leases()
         assert claim() == []
-        assert block_unknown("default") == 1
+        assert block_unknown(USING) == 1
         blocked = Execution.objects.locate(gone.pk)
         assert blocked.status == "blocked"
         assert blocked.recoveries == 1
@@ -241,7 +241,7 @@ def test_what_is_past_its_deadline_ends_also_where_its_code_is_gone() -> None:
     try:
         DispatchHint.objects.update(due_at="2000-01-01T00:00:00Z")
         QuerySet(Execution).update(deadline="2000-01-01T00:00:00Z")
-        assert block_unknown("default") == 1
+        assert block_unknown(USING) == 1
         assert Execution.objects.locate(gone.pk).status == "timed_out"
         assert not DispatchHint.objects.exists()
     finally:

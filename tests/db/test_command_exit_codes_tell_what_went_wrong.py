@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, OperationalError, connection, connections
+from django.db import DatabaseError, OperationalError, connections
 
 from django_durable import Context, Execution, workflow
 from django_durable.cli.verbs import VERBS
@@ -17,6 +17,8 @@ from django_durable.errors import PlaneUnavailable
 from django_durable.ids import time_ordered_id
 from django_durable.models import DispatchHint
 from tests.calling import durable
+from tests.driving import USING, connection
+from tests.services.backend import database_variables
 from tests.services.project import Project
 
 ON_ONE_EXECUTION = ["show", "history", "signal", "cancel", "retry", "pause", "resume"]
@@ -205,9 +207,10 @@ def test_a_database_that_cannot_be_reached_is_unavailable(project: Project, tmp_
     postgres = connection.vendor == "postgresql"
     away = f"postgresql://x@/x?host={tmp_path}" if postgres else f"sqlite://{tmp_path}/missing/file"
     for verb in ("list", "stats", "doctor", "tick", "worker"):
-        refused = project.run_manage("durable", verb, expect=4, DATABASE_URL=away)
+        variables = database_variables(away, tmp_path / "other.sqlite3")
+        refused = project.run_manage("durable", verb, expect=4, **variables)
         assert refused.stdout == ""
-        assert refused.stderr.startswith("CommandError: database 'default' is unavailable: ")
+        assert refused.stderr.startswith(f"CommandError: database {USING!r} is unavailable: ")
         assert len(refused.stderr.splitlines()) == 1
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_durable import Context, Execution, workflow
 from tests.calling import durable
-from tests.driving import drain
+from tests.driving import connection, drain
 
 pytestmark = pytest.mark.django_db
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_durable import Context, Execution, Retry, StepFailed, step, workflow
 from django_durable.authoring import registry
 from django_durable.models import Checkpoint
 from tests.calling import Called, durable
-from tests.driving import claim, drain, lapse_leases
+from tests.driving import claim, connection, drain, lapse_leases
 
 pytestmark = pytest.mark.django_db
 
@@ -65,7 +64,7 @@ def test_no_value_is_shown_without_payloads(verb: str, options: list[str]) -> No
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 @pytest.mark.parametrize("verb", ["show", "history"])
 def test_values_are_shown_with_payloads_and_secrets_masked(verb: str, options: list[str], settings: Any) -> None:
-    settings.DURABLE = {"REDACT": ["pass*"]}
+    settings.DURABLE = {**settings.DURABLE, "REDACT": ["pass*"]}
 
     called = durable(verb, paid().pk, "--payloads", *options)
     assert SECRET in called.out

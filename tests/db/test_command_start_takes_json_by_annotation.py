@@ -12,7 +12,7 @@ import pytest
 from django_durable import Context, Execution, workflow
 from django_durable.clock import read_now
 from tests.calling import durable
-from tests.driving import drain
+from tests.driving import USING, drain
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +105,7 @@ def test_run_after_is_a_time_or_seconds_from_now() -> None:
     assert Execution.objects.get(key="a").run_after == datetime(2030, 1, 1, 10, tzinfo=UTC)
     later = Execution.objects.get(key="b").run_after
     assert later is not None
-    assert timedelta(minutes=59) < later - read_now("default") <= timedelta(hours=1)
+    assert timedelta(minutes=59) < later - read_now(USING) <= timedelta(hours=1)
 
 
 def test_the_same_key_prints_the_first_id_and_says_so() -> None:
@@ -168,13 +168,13 @@ def test_a_bad_value_is_not_repeated_in_the_message() -> None:
 
 
 def test_an_input_that_is_too_large_is_a_usage_error(settings: Any) -> None:
-    settings.DURABLE = {"MAX_PAYLOAD_BYTES": 20}
+    settings.DURABLE = {**settings.DURABLE, "MAX_PAYLOAD_BYTES": 20}
 
     assert durable("start", "commands.invoice", "--input", INPUT).code == 2
 
 
 def test_a_start_without_tenant_is_refused_where_the_project_says_so(settings: Any) -> None:
-    settings.DURABLE = {"UNTENANTED": "refuse"}
+    settings.DURABLE = {**settings.DURABLE, "UNTENANTED": "refuse"}
 
     called = durable("start", "commands.invoice", "--input", INPUT)
     assert called.code == 1

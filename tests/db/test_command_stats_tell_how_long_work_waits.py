@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_durable import Context, Execution, workflow
@@ -17,7 +16,7 @@ from django_durable.models import DispatchHint, SweepClaim
 from django_durable.operators.stats import MOST_COUNTED, count_up_to, measure
 from django_durable.runtime.tick import tick
 from tests.calling import durable
-from tests.driving import claim, drain
+from tests.driving import USING, claim, connection, drain
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +32,7 @@ def flow(ctx: Context, then: str = "end") -> None:
 
 
 def ago(seconds: float) -> Any:
-    return read_now("default") - timedelta(seconds=seconds)
+    return read_now(USING) - timedelta(seconds=seconds)
 
 
 def test_an_empty_database_has_zeros_and_no_ages() -> None:
@@ -89,8 +88,8 @@ def test_ages_are_told_by_the_databases_clock() -> None:
 def test_counting_stops_at_its_bound() -> None:
     for _ in range(5):
         flow.start()
-    assert count_up_to(Execution.objects.all(), 3) == 3
-    assert count_up_to(Execution.objects.all(), 10) == 5
+    assert count_up_to(Execution.objects.using(USING), 3) == 3
+    assert count_up_to(Execution.objects.using(USING), 10) == 5
     assert capped(MOST_COUNTED) == f"{MOST_COUNTED}+"
     assert capped(MOST_COUNTED - 1) == MOST_COUNTED - 1
 

@@ -14,15 +14,17 @@ from django_durable import Context, Execution, step, workflow
 from django_durable.cli.stopping import asked_to_stop
 from django_durable.models import DispatchHint
 from tests.calling import durable
+from tests.driving import USING
 from tests.services.process import Process
 from tests.services.project import Project
 
 # The worker's process knows the workflows of this file; `entered` tells where a body is.
 WORKER = """
+from django.conf import settings
 from django.core.management import execute_from_command_line
 from django.test import override_settings
 import tests.db.test_command_worker_ends_when_told
-override_settings(DURABLE={durable!r}).enable()
+override_settings(DURABLE=dict(settings.DURABLE, **{durable!r})).enable()
 execute_from_command_line(["manage.py", "durable", "worker", *{options!r}])
 """
 
@@ -74,7 +76,7 @@ def test_until_idle_runs_what_is_due_and_waits_for_no_timer(project: Project) ->
     assert [status(one) for one in (done, waiting, later)] == ["completed", "waiting", "pending"]
     assert len(finished.stdout.splitlines()) == 4
     assert finished.stderr.startswith("durable worker ")
-    assert finished.stderr.endswith(" is ready: database default, queues all, concurrency 4\n")
+    assert finished.stderr.endswith(f" is ready: database {USING}, queues all, concurrency 4\n")
 
 
 def test_queues_and_turns_can_be_bounded(project: Project) -> None:
@@ -155,7 +157,7 @@ def test_in_process_it_ends_idle_and_gives_the_signal_handlers_back() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     execution = chain.start(1)
 
-    called = durable("worker", "--plane", "default", until_idle=True, queues=["durable"], concurrency=1)
+    called = durable("worker", "--plane", USING, until_idle=True, queues=["durable"], concurrency=1)
     assert (called.code, called.out) == (0, "")
     assert status(execution) == "completed"
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_durable import Context, Execution, workflow
@@ -20,7 +19,7 @@ from django_durable.operators.doctor import examine, liveness_violations
 from django_durable.operators.doctor.finding import LISTED
 from django_durable.runtime.tick import tick
 from tests.calling import durable
-from tests.driving import claim, drain, lapse_leases
+from tests.driving import USING, claim, connection, drain, lapse_leases
 
 pytestmark = pytest.mark.django_db
 
@@ -57,7 +56,7 @@ def found() -> dict[str, list[UUID]]:
 
 
 def ago(seconds: float) -> Any:
-    return read_now("default") - timedelta(seconds=seconds)
+    return read_now(USING) - timedelta(seconds=seconds)
 
 
 def asleep() -> Execution[Any]:
@@ -94,7 +93,7 @@ def test_an_execution_without_its_hint_is_lost_until_a_rebuild(
     lost = unhinted(start, driven=driven)
 
     assert found() == {"liveness": [lost.pk]}
-    assert liveness_violations("default") == [lost.pk]
+    assert liveness_violations(USING) == [lost.pk]
     tick(rebuild=True)
     assert found() == {}
 
@@ -136,7 +135,7 @@ def test_liveness_is_one_query() -> None:
     asleep()
     unhinted(nap.start, driven=True)
     with CaptureQueriesContext(connection) as queries:
-        assert len(liveness_violations("default")) == 1
+        assert len(liveness_violations(USING)) == 1
     assert len(queries) == 1
 
 
@@ -149,7 +148,7 @@ def test_a_claim_without_its_hint_is_found_until_a_rebuild() -> None:
     DispatchHint.objects.all().delete()
 
     assert found() == {"running-without-hint": [execution.pk]}
-    assert liveness_violations("default") == [execution.pk]
+    assert liveness_violations(USING) == [execution.pk]
     tick(rebuild=True)
     assert found() == {}
 
@@ -345,7 +344,7 @@ def test_silence_since_ever_counts_from_the_oldest_work() -> None:
 
 
 def test_slow_ticks_are_given_their_time(settings: Any) -> None:
-    settings.DURABLE = {"TICK_SECONDS": 30}
+    settings.DURABLE = {**settings.DURABLE, "TICK_SECONDS": 30}
     asleep()
     SweepClaim.objects.update(ran_at=ago(290))
     assert found() == {}

@@ -11,7 +11,7 @@ from django_durable.models.execution import ACTIVE
 from django_durable.operators.doctor import examine, liveness_violations
 from django_durable.runtime.tick import tick
 from tests.calling import durable
-from tests.driving import claim, drain
+from tests.driving import USING, claim, drain
 from tests.services.project import Project
 
 
@@ -44,7 +44,7 @@ def start(then: str, **options: Any) -> Execution[Any]:
 
 def check() -> None:
     assert [finding.as_dict() for finding in examine()] == []
-    assert liveness_violations("default") == []
+    assert liveness_violations(USING) == []
 
 
 @pytest.mark.django_db

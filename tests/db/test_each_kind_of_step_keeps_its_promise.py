@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
 from django_durable import Context, Execution, FatalError, Retry, RetryAfter, StepFailed, current_step, step, workflow
 from django_durable.models import Checkpoint
 from django_durable.runtime.lease import LeaseKeeper
 from django_durable.runtime.turn import run_turn
 from testproject.shop.models import Order
-from tests.driving import claim, drain, lapse_leases, lease_of, make_due
+from tests.driving import USING, claim, connection, drain, lapse_leases, lease_of, make_due
 from tests.services.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,14 +59,14 @@ def once_each(key: str) -> str:
 
 @step
 def leaves_a_transaction_open() -> str:
-    transaction.set_autocommit(False)
+    transaction.set_autocommit(False, using=USING)
     Order.objects.create()
     return "stands"
 
 
 @step
 def leaves_a_block_open() -> str:
-    transaction.atomic().__enter__()
+    transaction.atomic(using=USING).__enter__()
     Order.objects.create()
     return "stands"
 

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from django_durable import Context, Execution, ExecutionClosed, SignalTimeout, step, workflow
 from django_durable.models import DispatchHint, Message
-from tests.driving import drain, make_due
+from tests.driving import USING, drain, make_due
 
 pytestmark = pytest.mark.django_db
 
@@ -92,7 +92,7 @@ def test_a_repeated_dedup_key_returns_the_first_message_also_after_the_end() -> 
 def test_a_signal_in_a_rolled_back_transaction_was_never_sent() -> None:
     execution = one_wait.start()
     drain()
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with pytest.raises(RuntimeError), transaction.atomic(using=USING):
         execution.signal("go", 1)
         raise RuntimeError
     assert Execution.objects.locate(execution.pk).status == "waiting"

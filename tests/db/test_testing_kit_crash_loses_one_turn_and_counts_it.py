@@ -13,6 +13,7 @@ from django_durable.clock import read_now
 from django_durable.models import DispatchHint
 from django_durable.testing import DurableKit, crash_turn, run, run_until_idle
 from testproject.shop.models import Order
+from tests.driving import USING
 
 pytest_plugins = ["django_durable.testing.plugin"]
 pytestmark = pytest.mark.django_db
@@ -90,14 +91,14 @@ def test_every_position_survives_a_crash_before_its_record(durable: DurableKit, 
 def test_the_next_worker_is_another_one_and_a_recovery_is_counted(durable: DurableKit) -> None:
     durable.crash_turn(at_position=0)
     execution = everything.start()
-    before = read_now("default")
+    before = read_now(USING)
     durable.run_until_idle(skip=None, max_turns=2)
     execution.refresh_from_db()
     assert execution.recoveries == 1
     (takeover,) = json.loads(execution.takeovers)
     assert takeover["worker"]
     assert bodies == ["first", "first", "second"]
-    assert read_now("default") - before < timedelta(seconds=20)  # the lease lapsed, the clock did not move
+    assert read_now(USING) - before < timedelta(seconds=20)  # the lease lapsed, the clock did not move
 
 
 def test_nothing_is_written_after_the_crash(durable: DurableKit) -> None:

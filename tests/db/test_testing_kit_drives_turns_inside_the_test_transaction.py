@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import TestCase
 
 from django_durable import Context, Execution, FatalError, Retry, current_step, step, workflow
@@ -18,6 +18,7 @@ from django_durable.clock import read_now
 from django_durable.models import DispatchHint
 from django_durable.testing import DurableKit, DurableTestMixin, advance, assert_steps, on_wait, run, stub_step
 from testproject.shop.models import Order
+from tests.driving import USING, connection
 
 pytest_plugins = ["django_durable.testing.plugin"]
 
@@ -74,11 +75,11 @@ class ThreeDaysWithFunctions(TestCase):
         assert threading.active_count() == threads
 
     def test_the_end_of_a_test_puts_the_clock_back(self) -> None:
-        before = read_now("default")
+        before = read_now(USING)
         advance(timedelta(days=400))
-        assert read_now("default") - before >= timedelta(days=400)
+        assert read_now(USING) - before >= timedelta(days=400)
         self.doCleanups()
-        assert read_now("default") - before < timedelta(days=1)
+        assert read_now(USING) - before < timedelta(days=1)
 
     def test_other_tests_left_nothing(self) -> None:
         assert Execution.objects.count() == Order.objects.count() == DispatchHint.objects.count() == 0
@@ -129,7 +130,7 @@ def test_without_a_transaction_around_it_everything_is_committed(durable: Durabl
 def test_an_open_block_of_the_test_can_be_rolled_back_with_all_that_ran_in_it(durable: DurableKit) -> None:
     order = Order.objects.create()
     durable.stub_step(charge, returns={"id": "pay-1"})
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with pytest.raises(ZeroDivisionError), transaction.atomic(using=USING):
         durable.run(sell, order.pk)
         order.refresh_from_db()
         assert order.status == "paid"

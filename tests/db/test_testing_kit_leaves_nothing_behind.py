@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import TestCase
 
 from django_durable import Context, NotInStep, current_step, step, testing, workflow
@@ -20,6 +20,7 @@ from django_durable.models import DispatchHint
 from django_durable.runtime.worker import Worker
 from django_durable.testing import DurableKit, DurableTestMixin, live_worker, step_context
 from testproject.shop.models import Order
+from tests.driving import USING, connection
 from tests.services.databases import ROOT
 
 pytest_plugins = ["django_durable.testing.plugin"]
@@ -128,8 +129,8 @@ def test_a_failing_test_fails_with_its_own_error() -> None:
 
 @pytest.mark.django_db
 def test_a_broken_transaction_is_not_asked() -> None:
-    with transaction.atomic(), DurableKit(always_check=True):
-        transaction.set_rollback(True)
+    with transaction.atomic(using=USING), DurableKit(always_check=True):
+        transaction.set_rollback(True, using=USING)
     assert connection.in_atomic_block
 
 

@@ -8,12 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from django_durable import Context, Retry, RetryAfter, SignalTimeout, StepTimeout, step, workflow
 from django_durable.clock import read_now
 from django_durable.testing import DurableKit, timeline
 from testproject.shop.models import Order
+from tests.driving import USING, connection
 
 pytest_plugins = ["django_durable.testing.plugin"]
 
@@ -26,7 +26,7 @@ def _forget() -> None:
 
 
 def now() -> datetime:
-    return read_now("default")
+    return read_now(USING)
 
 
 @step

@@ -22,7 +22,8 @@ DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memor
 
 
 def run_suite(project: Project, folder: Path, *options: str) -> Finished:
-    variables = {"PYTHONWARNINGS": "error"}
+    # One database, whatever this run's layout is: the suite is the project's.
+    variables = {"PYTHONWARNINGS": "error", "DATABASE_URL": project.database.url, "SPINE_DATABASE": ""}
     if os.environ["TEST_DB"] == "sqlite":
         (folder / "in_memory_settings.py").write_text(IN_MEMORY)
         variables |= {

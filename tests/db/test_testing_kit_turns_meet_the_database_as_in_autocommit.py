@@ -10,13 +10,14 @@ from unittest import mock
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, InterfaceError, OperationalError, connection, connections, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connections, transaction
 from django.test.utils import CaptureQueriesContext
 
 from django_durable import Context, Execution, Retry, step, workflow
 from django_durable.signals import execution_finished
 from django_durable.testing import DurableKit
 from testproject.shop.models import Order, OrderLine
+from tests.driving import USING, connection
 
 pytest_plugins = ["django_durable.testing.plugin"]
 
@@ -97,7 +98,7 @@ def recovers_from_an_error() -> int:
 @body
 def breaks_a_constraint_in_a_block() -> None:
     create("ann")
-    with transaction.atomic(savepoint=False):
+    with transaction.atomic(using=USING, savepoint=False):
         create("bob")
         create("ann")
 
@@ -109,26 +110,26 @@ def locks_without_a_transaction() -> None:
 
 @body
 def registers_on_commit() -> str:
-    with transaction.atomic():
-        transaction.on_commit(lambda: seen.append("committed"))
+    with transaction.atomic(using=USING):
+        transaction.on_commit(lambda: seen.append("committed"), using=USING)
         create("ann")
         assert seen == []
     assert seen == ["committed"]
-    transaction.on_commit(lambda: seen.append("at once"))
+    transaction.on_commit(lambda: seen.append("at once"), using=USING)
     return ",".join(seen)
 
 
 @body
 def wants_a_durable_block() -> None:
-    with transaction.atomic(durable=True):
+    with transaction.atomic(using=USING, durable=True):
         create("ann")
 
 
 @body
 def nests_blocks() -> None:
-    with transaction.atomic():
+    with transaction.atomic(using=USING):
         create("ann")
-        with pytest.raises(ZeroDivisionError), transaction.atomic():
+        with pytest.raises(ZeroDivisionError), transaction.atomic(using=USING):
             create("bob")
             raise ZeroDivisionError
         create("cid")
@@ -137,7 +138,7 @@ def nests_blocks() -> None:
 @body
 def leaves_a_transaction_open() -> str:
     create("ann")
-    transaction.set_autocommit(False)
+    transaction.set_autocommit(False, using=USING)
     create("bob")
     return "done"
 
@@ -145,7 +146,7 @@ def leaves_a_transaction_open() -> str:
 @body
 def never_leaves_its_block() -> str:
     create("ann")
-    transaction.atomic().__enter__()
+    transaction.atomic(using=USING).__enter__()
     create("bob")
     return "done"
 
@@ -160,7 +161,7 @@ def closes_its_connection() -> None:
 @body
 def closes_its_connection_in_a_block() -> None:
     create("ann")
-    with transaction.atomic():
+    with transaction.atomic(using=USING):
         create("bob")
         connection.close()
 
@@ -249,8 +250,8 @@ def test_signals_to_the_project_are_sent_by_turns_though_the_test_never_commits(
 def test_hooks_that_the_test_has_registered_stay_with_the_test(
     durable: DurableKit, django_capture_on_commit_callbacks: Any
 ) -> None:
-    with django_capture_on_commit_callbacks() as hooks:
-        transaction.on_commit(lambda: seen.append("the test's"))
+    with django_capture_on_commit_callbacks(using=USING) as hooks:
+        transaction.on_commit(lambda: seen.append("the test's"), using=USING)
         durable.run(acts, "registers_on_commit")
     assert len(hooks) == 1
     assert seen == ["committed", "at once"]
@@ -265,9 +266,9 @@ def test_the_savepoints_are_not_counted_as_queries(durable: DurableKit) -> None:
 
 
 def test_a_broken_transaction_of_the_test_is_named_before_anything_runs(durable: DurableKit) -> None:
-    with transaction.atomic():
+    with transaction.atomic(using=USING):
         acts.start("wants_a_durable_block")
-        transaction.set_rollback(True)
+        transaction.set_rollback(True, using=USING)
         with pytest.raises(transaction.TransactionManagementError):
             durable.run_until_idle()
 
@@ -277,12 +278,12 @@ def test_a_lost_connection_ends_the_test_instead_of_hanging(durable: DurableKit)
 
     @body
     def loses_the_connection() -> None:
-        real = connections["default"]
+        real = connections[USING]
         lost.enter_context(mock.patch.object(real, "execute_wrappers", [does_not_answer]))
         lost.enter_context(mock.patch.object(real, "is_usable", lambda: False))
 
     acts.start("loses_the_connection")
-    with lost, pytest.raises(InterfaceError, match="the connection 'default' is gone, and the test's transaction"):
+    with lost, pytest.raises(InterfaceError, match=f"the connection {USING!r} is gone, and the test's transaction"):
         durable.run_until_idle()
     durable.run_until_idle()
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from django_durable import Context, Execution, step, workflow
 from django_durable.runtime.turn import run_turn
-from tests.driving import claim, drain, lease_of, make_due
+from tests.driving import USING, claim, connection, drain, lease_of, make_due
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -78,11 +78,11 @@ def on_postgres() -> bool:
 def test_a_start_is_one_statement_with_or_without_a_key() -> None:
     connection.ensure_connection()
     for flow in (some_steps, some_steps.using(key="k")):
-        with transaction.atomic(), counted() as cost:
+        with transaction.atomic(using=USING), counted() as cost:
             flow.start(1)
         assert cost.work == (1 if on_postgres() else 2)
         assert len(cost.statements) == (1 if on_postgres() else 4)
-    with transaction.atomic(), counted() as cost:
+    with transaction.atomic(using=USING), counted() as cost:
         some_steps.using(key="k").start(1)
     assert cost.work <= 3
 
@@ -102,7 +102,7 @@ def claim_cost(count: int) -> Cost:
 
     terms = terms_of(limit=count, queues=("durable",))
     with counted() as cost:
-        claims, _ = claim_pass("default", terms)
+        claims, _ = claim_pass(USING, terms)
     assert len(claims) == count
     for claimed in claims:
         run_turn(claimed, lease_of(claimed))

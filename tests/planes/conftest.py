@@ -12,9 +12,10 @@ from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from testproject.databases import from_url
+from tests.services.backend import database_alias
 from tests.services.databases import DatabaseSource, FreshDatabase
 
-SPINE, NORTH, SOUTH = "default", "north", "south"
+SPINE, NORTH, SOUTH = database_alias(), "north", "south"
 
 
 @contextmanager
@@ -57,7 +58,7 @@ def empty(alias: str) -> None:
 
 @pytest.fixture
 def planes(three_databases: dict[str, FreshDatabase], django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """``default`` is the spine; tenants ann and bob live on north, cid on south."""
+    """The run's own database is the spine; tenants ann and bob live on north, cid on south."""
     from django_durable.planes import place_tenant
     from django_durable.planes.behind import forget_looks
     from django_durable.planes.breaker import _open
@@ -71,7 +72,7 @@ def planes(three_databases: dict[str, FreshDatabase], django_db_blocker: DjangoD
         for alias, made in three_databases.items():
             stack.enter_context(database(alias, made.url))
             empty(alias)
-        durable = {"PLANES": {"north": NORTH, "south": SOUTH}}
+        durable = {"SPINE": SPINE, "PLANES": {"north": NORTH, "south": SOUTH}}
         routers = ["django_durable.routers.PlaneRouter"]
         stack.enter_context(override_settings(DURABLE=durable, DATABASE_ROUTERS=routers))
         for tenant, plane in {"ann": "north", "bob": "north", "cid": "south"}.items():

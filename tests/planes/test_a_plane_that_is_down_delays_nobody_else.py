@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import math
+import time
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import OperationalError, connections
 
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
+from django_durable.engine.lease_state import Lease
 from django_durable.models import DataPlane, DispatchHint, Outbox
 from django_durable.planes import breaker, registry
 from django_durable.planes.registry import forget_planes
 from django_durable.routers import PlaneRouter
 from django_durable.runtime.tick import tick
-from tests.driving import drain
+from django_durable.runtime.turn import run_turn
+from tests.driving import claim, drain
 from tests.planes.conftest import NORTH, SPINE
 from tests.planes.faults import down
 
@@ -77,6 +82,36 @@ def test_the_others_go_on_and_its_own_work_waits_uncounted(caplog: pytest.LogCap
     drain()
     assert Execution.objects.locate(away.pk).output == "away"
     assert Execution.objects.locate(away.pk).recoveries == 0
+
+
+def test_a_turn_on_a_plane_that_went_away_gives_its_slot_back_although_its_lease_is_renewed() -> None:
+    away = plain.using(tenant="ann").start("away")
+    [claimed] = claim()
+    claimed.lease_seconds = 0.3
+    with down(NORTH):
+        begun = time.monotonic()
+        run_turn(claimed, Lease(claimed.hint_id, claimed.token, math.inf))
+        assert 0.3 <= time.monotonic() - begun < 10
+    breaker._open.clear()
+    make_due()
+    drain()
+    done = Execution.objects.locate(away.pk)
+    assert (done.output, done.recoveries) == ("away", 1)
+
+
+def test_only_an_answer_closes_the_breaker(caplog: pytest.LogCaptureFixture) -> None:
+    with down(NORTH), caplog.at_level(logging.WARNING, "django_durable"):
+        for _ in range(3):
+            with contextlib.suppress(OperationalError), breaker.guarded(NORTH):
+                Execution.objects.using(NORTH).count()
+            with breaker.guarded(NORTH):
+                pass  # a sweep that had nothing to do there
+            assert breaker.unreachable() == [NORTH]
+        assert caplog.text.count("cannot be reached") == 1
+    with breaker.guarded(NORTH):
+        pass
+    assert breaker.unreachable() == []
+    assert caplog.text.count("can be reached again") == 1
 
 
 def test_an_open_breaker_asks_the_plane_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from django_durable import (
 from django_durable.models import Checkpoint, DeadLetter, DispatchHint, ExecutionRoute, Outbox
 from django_durable.planes import plane_of, register_plane, use_plane
 from django_durable.runtime import sweeps
+from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.tick import tick
 from tests.driving import claim, drain
 from tests.planes.conftest import NORTH, SOUTH, SPINE
@@ -204,6 +206,14 @@ def test_a_lapsed_lease_on_a_plane_is_taken_over_and_counted() -> None:
     [heir] = claim()
     assert heir.token != zombie.token
     assert Execution.objects.locate(execution.pk).recoveries == 1
+
+
+@pytest.mark.parametrize("lacking", [{"queues": ()}, {"known": ()}, {"limit": 0}], ids=["queues", "known", "limit"])
+def test_a_worker_that_can_take_nothing_claims_nothing(lacking: dict[str, Any]) -> None:
+    start("ann")
+    terms = replace(terms_of(limit=5, queues=("durable",)), **lacking)
+    assert claim_pass(SPINE, terms) == ([], 0)
+    assert DispatchHint.objects.get().token is None
 
 
 def test_a_hint_of_an_unknown_plane_is_parked_after_the_cap_and_requeued() -> None:

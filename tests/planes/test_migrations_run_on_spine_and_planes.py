@@ -36,6 +36,7 @@ def manage(urls: dict[str, str], *arguments: str) -> str:
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "testproject.settings",
         "DATABASE_URL": urls["spine"],
+        "SPINE_DATABASE": "",
         "PLANE_DATABASES": f'{{"north": "{urls["north"]}"}}',
         "PYTHONPATH": str(ROOT),
     }

@@ -18,6 +18,7 @@ from sqlite3 import connect
 from urllib.parse import quote
 
 from testproject.services.postgres import PostgresServer
+from tests.services.backend import database_alias, database_variables
 
 __all__ = ["DatabaseSource", "FreshDatabase", "PostgresSource", "SqliteSource"]
 
@@ -44,9 +45,10 @@ class DatabaseSource:
     @staticmethod
     def migrate(url: str) -> None:
         """Run the migrations as a deployment would, in a process of its own."""
-        env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "testproject.settings"}
+        variables = database_variables(url, Path(os.devnull))
+        env = {**os.environ, **variables, "DJANGO_SETTINGS_MODULE": "testproject.settings"}
         done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0"],
+            [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity", "0", "--database", database_alias()],
             env={**env, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), env.get("PYTHONPATH", "")]))},
             cwd=ROOT,
             capture_output=True,

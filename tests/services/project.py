@@ -15,6 +15,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.utils import load_backend
 
 from testproject.databases import from_url
+from tests.services.backend import database_alias, database_variables
 from tests.services.databases import ROOT, FreshDatabase
 from tests.services.process import Finished, Process
 from tests.services.waiting import wait_until
@@ -29,6 +30,7 @@ NOT_INHERITED = (
     "DATABASE_URL",
     "SQLITE_PATH",
     "PLANE_DATABASES",
+    "SPINE_DATABASE",
     "LOG_LEVEL",
     "DEBUG",
     "PYTHONWARNINGS",
@@ -43,7 +45,7 @@ class Project:
         self.folder = folder
         self.processes: list[Process] = []
         self.own_env = {
-            "DATABASE_URL": database.url,
+            **database_variables(database.url, folder / "without-our-tables.sqlite3"),
             "PROVIDER_LEDGER": str(folder / "ledger.sqlite3"),
             "MAILBOX": str(folder / "mailbox.sqlite3"),
         }
@@ -111,20 +113,21 @@ class Project:
 
     @contextmanager
     def as_default(self) -> Iterator[None]:
-        """Make the project's database this process's ``default``: queries and ``start()`` go there.
+        """Make the project's database this process's own: queries and ``start()`` go there.
 
         The connection and its settings are replaced and not changed: what other tests use stays as it was.
         """
+        alias = database_alias()
         entry = connections.configure_settings({DEFAULT_DB_ALIAS: from_url(self.database.url)})[DEFAULT_DB_ALIAS]
-        old_entry, old_connection = connections.settings[DEFAULT_DB_ALIAS], connections[DEFAULT_DB_ALIAS]
-        connections.settings[DEFAULT_DB_ALIAS] = entry
-        connections[DEFAULT_DB_ALIAS] = load_backend(entry["ENGINE"]).DatabaseWrapper(entry, DEFAULT_DB_ALIAS)
+        old_entry, old_connection = connections.settings[alias], connections[alias]
+        connections.settings[alias] = entry
+        connections[alias] = load_backend(entry["ENGINE"]).DatabaseWrapper(entry, alias)
         try:
             yield
         finally:
-            connections[DEFAULT_DB_ALIAS].close()
-            connections.settings[DEFAULT_DB_ALIAS] = old_entry
-            connections[DEFAULT_DB_ALIAS] = old_connection
+            connections[alias].close()
+            connections.settings[alias] = old_entry
+            connections[alias] = old_connection
 
     @staticmethod
     def _finish(process: Process, expect: int | None, within: float) -> Finished:

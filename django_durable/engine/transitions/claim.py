@@ -57,6 +57,11 @@ class Terms:
     plane: str | None = None
     """Only this plane's work, ``''`` for the spine's own; ``None``: all of it."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing can be claimed under them: no queue served, no workflow known, no room."""
+        return not (self.queues or self.hint_id) or not self.known or self.limit < 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Odd:
@@ -75,11 +80,11 @@ class Odd:
 
 def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
     """Claim up to ``terms.limit`` executions on the spine's own database: oldest first within a priority level."""
-    if not (terms.queues or terms.hint_id) or not terms.known or terms.limit < 1:
+    if terms.empty:
         return [], []
     if is_postgres(connections[using]):
         return repeated(using, lambda: _claim_in_one_statement(using, terms))
-    if not fetch(using, _any_due(using, terms)):
+    if not any_due(using, terms):
         return [], []  # an idle worker takes no write lock
     return repeated(using, lambda: _claim_in_two_steps(using, terms))
 
@@ -235,8 +240,10 @@ def _levels(using: str, terms: Terms) -> Sql:
     return join(", ", pairs)
 
 
-def _any_due(using: str, terms: Terms) -> Sql:
-    return build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=wanted(using, terms))
+def any_due(using: str, terms: Terms, *, planes: Sql | None = None) -> bool:
+    """Whether there is anything to lease, asked without a lock."""
+    condition = wanted(using, terms, planes=planes)
+    return bool(fetch(using, build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=condition)))
 
 
 def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:

@@ -16,14 +16,14 @@ from django_durable.dispatch.hints import put_back
 from django_durable.dispatch.parking import note_unresolved
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
-from django_durable.engine.transitions.claim import Odd, Terms, claim_one, lease
+from django_durable.engine.transitions.claim import Odd, Terms, any_due, claim_one, lease
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import DispatchHint
 from django_durable.planes.behind import known_to_lag, lags
 from django_durable.planes.breaker import available, guarded
 from django_durable.planes.registry import Plane, alias_of, all_planes, find_plane
 from django_durable.quiet import report
-from django_durable.sql import Sql, build, execute, field_of, join, value
+from django_durable.sql import Sql, build, execute, field_of, is_postgres, join, value
 
 PAUSE_SECONDS = 1.0
 """A hint of a plane that cannot be reached is due again after so long; the breaker decides what is tried."""
@@ -31,10 +31,12 @@ PAUSE_SECONDS = 1.0
 
 def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[tuple[str, Odd]]]:
     """Claim tenants' work, oldest first, and what could not simply be claimed with its plane's alias."""
-    wanted = planes_to_try(spine, terms.plane)
-    if wanted is None:
+    planes = planes_to_try(spine, terms.plane)
+    if planes is None or terms.empty:
         return [], []
-    leased = repeated(spine, lambda: lease(spine, terms, planes=wanted))
+    if not is_postgres(connections[spine]) and not any_due(spine, terms, planes=planes):
+        return [], []  # an idle worker takes no write lock
+    leased = repeated(spine, lambda: lease(spine, terms, planes=planes))
     claims: list[Claimed] = []
     odd: list[tuple[str, Odd]] = []
     for hint in leased:

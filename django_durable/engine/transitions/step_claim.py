@@ -21,7 +21,7 @@ from django_durable.engine.claimed import COLUMNS, Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, Record
 from django_durable.engine.locking import ExecutionBusy, lock_execution
-from django_durable.engine.transitions.claim import Odd, Terms, lease
+from django_durable.engine.transitions.claim import Odd, Terms, any_due, lease
 from django_durable.engine.transitions.fan_in import TAKES_RESULTS, this_checkpoint
 from django_durable.engine.transitions.recover import BUSY_SECONDS, bury_for, cap_of
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
@@ -65,8 +65,10 @@ class ClaimedStep(Claimed):
 def lease_steps(spine: str, terms: Terms, *, planes: Sql | None = None) -> list[Odd]:
     """Lease due hints of steps, of the spine's own plane where no others are named."""
     wanted = replace(terms, kind=DispatchHint.Kind.STEP)
-    if not (wanted.queues or wanted.hint_id) or not wanted.known or wanted.limit < 1:
+    if wanted.empty:
         return []
+    if not is_postgres(connections[spine]) and not any_due(spine, wanted, planes=planes):
+        return []  # an idle worker takes no write lock
     return repeated(spine, lambda: lease(spine, wanted, planes=planes))
 
 

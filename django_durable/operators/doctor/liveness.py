@@ -98,7 +98,7 @@ def lost_of(place: Place, rows: list[dict[str, Any]]) -> list[Intent]:
 
 
 def intents(rows: Any, executions: list[UUID]) -> set[Intent]:
-    return set(rows.filter(execution_id__in=executions).values_list("execution_id", "revision", "epoch"))
+    return set(rows.filter(execution_id__in=executions, kind=0).values_list("execution_id", "revision", "epoch"))
 
 
 def stood_still(place: Place, suspects: list[Intent]) -> list[Intent]:
