@@ -83,7 +83,7 @@ def test_a_new_generation_is_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) 
 
 def test_it_is_not_swept_and_the_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("django_durable.dispatch.spine_work.publish_intent", lambda *args: 0)
+        patch.setattr("django_durable.dispatch.spine_work.publish_intents", lambda *args: 0)
         plain.using(tenant="ann").start("late")
         plain.using(tenant="cid").start("here")
     with lagging(NORTH):
