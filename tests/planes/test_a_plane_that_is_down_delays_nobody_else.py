@@ -12,7 +12,7 @@ from django.db import connections
 
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
 from django_durable.models import DispatchHint
-from django_durable.planes import breaker
+from django_durable.planes import breaker, bump_epoch, move_tenant
 from django_durable.runtime.tick import tick
 from tests.driving import drain
 from tests.planes.conftest import NORTH
@@ -59,12 +59,15 @@ def test_verbs_say_unavailable_and_never_not_found() -> None:
         lambda: execution.cancel(actor="op"),
         lambda: execution.pause(actor="op"),
         lambda: execution.retry(actor="op"),
+        lambda: bump_epoch("ann"),
+        lambda: move_tenant("ann", "south", actor="op"),
     ]
     with down(NORTH):
         for act in acts:
             with pytest.raises(PlaneUnavailable):
                 act()
     breaker._open.clear()
+    assert move_tenant("ann", "south", actor="op") == 1
     drain()
     assert Execution.objects.locate(execution.pk).output == "x"
 
