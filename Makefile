@@ -31,8 +31,8 @@ DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tes
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
-.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-313 test-313-tiers check lint types migrations docs demo \
-	demo-celery serve clean
+.PHONY: help venv venv-313 test test-plain test-sqlite test-postgres test-313 test-313-tiers evidence check lint types migrations \
+	docs demo demo-celery serve clean
 
 help:
 	@echo 'make demo          a workflow that is killed and goes on (DB=postgres for PostgreSQL)'
@@ -40,6 +40,7 @@ help:
 	@echo 'make serve         the admin and a worker on some executions, until Ctrl-C (ARGS="--port 8001")'
 	@echo 'make test          every test, on SQLite and on PostgreSQL'
 	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
+	@echo 'make evidence      the crash sweep at every boundary, on both databases (the tests leave some out; half an hour)'
 	@echo 'make check         lint, types, migrations, documentation'
 	@echo 'make docs          the documentation, in docs/_build'
 	@echo 'make venv          the virtual environment that the others use, in $(VENV)'
@@ -80,6 +81,11 @@ test-313-tiers: venv-313
 	$(MAKE) --no-print-directory test-plain $(WITH_313)
 	$(MAKE) --no-print-directory test-sqlite $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
 	$(MAKE) --no-print-directory test-postgres $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
+
+# The tests strike every commit, and one in so many of the other boundaries; this strikes them all.
+evidence: venv
+	CRASH_SWEEP_EVERY=1 TEST_DB=sqlite $(PYTEST) tests/crash
+	CRASH_SWEEP_EVERY=1 TEST_DB=postgres $(PYTEST) tests/crash
 
 check: lint types migrations docs
 
