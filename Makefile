@@ -34,8 +34,8 @@ POOLED_TIERS = tests/db tests/crash tests/field tests/properties
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
-.PHONY: help venv venv-313 test test-plain test-sqlite test-apart test-postgres test-pooled test-313 test-313-tiers check lint types \
-	migrations docs demo demo-celery demo-planes serve clean
+.PHONY: help venv venv-313 test test-plain test-sqlite test-apart test-postgres test-pooled test-313 test-313-tiers evidence check lint \
+	types migrations docs demo demo-celery demo-planes serve clean
 
 help:
 	@echo 'make demo          a workflow that is killed and goes on (DB=postgres for PostgreSQL)'
@@ -46,6 +46,7 @@ help:
 	@echo 'make test-apart    what can do without any table on the database "default"'
 	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
 	@echo 'make test-pooled   the database tiers through a transaction-pooling proxy'
+	@echo 'make evidence      the crash sweep at every boundary, on both databases (the tests leave some out; half an hour)'
 	@echo 'make check         lint, types, migrations, documentation'
 	@echo 'make docs          the documentation, in docs/_build'
 	@echo 'make venv          the virtual environment that the others use, in $(VENV)'
@@ -94,6 +95,11 @@ test-313-tiers: venv-313
 	$(MAKE) --no-print-directory test-plain $(WITH_313)
 	$(MAKE) --no-print-directory test-sqlite $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
 	$(MAKE) --no-print-directory test-postgres $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
+
+# The tests strike every commit, and one in so many of the other boundaries; this strikes them all.
+evidence: venv
+	CRASH_SWEEP_EVERY=1 TEST_DB=sqlite $(PYTEST) tests/crash
+	CRASH_SWEEP_EVERY=1 TEST_DB=postgres $(PYTEST) tests/crash
 
 check: lint types migrations docs
 

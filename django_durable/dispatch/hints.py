@@ -219,23 +219,24 @@ def renew(using: str, held: Sequence[tuple[UUID, UUID]], lease_seconds: float) -
     return renewed, [row[0] for row in rows if row[1] is None]
 
 
-def hinted(using: str, execution_ids: Sequence[UUID]) -> set[UUID]:
-    """Those of these executions that have a hint for a turn, whatever its state: one look-up in the index each.
+def hinted(using: str, execution_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """The newest revision that each of these executions has a turn's hint of, whatever its state: one look-up each.
 
     By its order, so that no planner reads the whole table instead, whatever it believes about it.
     """
     if not execution_ids:
-        return set()
+        return {}
     connection = connections[using]
     wanted = [build("({id})", id=_value(connection, "execution_id", one)) for one in execution_ids]
     statement = build(
-        f"WITH wanted(id) AS (VALUES {{wanted}}) SELECT id FROM wanted WHERE (SELECT h.revision FROM {TABLE} h"
-        f" WHERE h.execution_id = wanted.id AND h.kind = {DispatchHint.Kind.TURN:d} ORDER BY h.revision LIMIT 1)"
-        " IS NOT NULL",
+        f"WITH wanted(id) AS (VALUES {{wanted}}) SELECT id, (SELECT h.revision FROM {TABLE} h"
+        f" WHERE h.execution_id = wanted.id AND h.kind = {DispatchHint.Kind.TURN:d}"
+        " ORDER BY h.revision DESC LIMIT 1) FROM wanted",
         wanted=join(", ", wanted),
     )
-    found = (convert(connection, DispatchHint, ["execution_id"], row) for row in fetch(using, statement))
-    return {row["execution_id"] for row in found}
+    names = ("execution_id", "revision")
+    found = (convert(connection, DispatchHint, names, row) for row in fetch(using, statement))
+    return {row["execution_id"]: row["revision"] for row in found if row["revision"] is not None}
 
 
 def _pair(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID) -> Sql:

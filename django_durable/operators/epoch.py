@@ -14,7 +14,8 @@ from django_durable.planes.placement import plane_of
 def bump_epoch(tenant: str, *, actor: Any = None) -> int:
     """Raise the tenant's epoch; what ran can commit nothing more, its work is published again. The new epoch.
 
-    An ``actor`` is noted on the spine. Raises ``UnknownTenant``, ``PlaneUnavailable``.
+    An ``actor`` is noted on the spine. Raises ``UnknownTenant``, and ``PlaneUnavailable``, also while the tenant is
+    being moved.
     """
     by = attribution(actor, "", required=False)
     plane = plane_of(tenant)

@@ -25,8 +25,9 @@ from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import dead_letter
 from django_durable.engine.transitions.republish import republish
 from django_durable.engine.transitions.unknown import block_unclaimable
+from django_durable.engine.transitions.verbs import insert_action
 from django_durable.errors import UnknownWorkflow
-from django_durable.models import DeadLetter, DispatchHint, Execution, ExecutionRoute
+from django_durable.models import DeadLetter, DispatchHint, Execution, ExecutionRoute, OperatorAction, OperatorNote
 from django_durable.models.execution import ACTIVE, RETRYABLE, TERMINAL
 from django_durable.planes.registry import name_of
 from django_durable.planes.selection import spine_alias
@@ -177,18 +178,33 @@ def drop_unused_routes(plane: str) -> int:
     return old.filter(pk__in=doomed).delete()[0] if doomed else 0
 
 
+def copy_missing_actions(plane: str) -> int:
+    """Operators' verbs that the spine has not heard of are told it: a plane's note comes before the spine's copy."""
+    spine = spine_alias()
+    if plane == spine:
+        return 0
+
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        known = set(OperatorAction.objects.using(spine).filter(pk__in=keys).values_list("pk", flat=True))
+        return [(key, key) for key in keys if key not in known]
+
+    notes = OperatorNote.objects.using(plane)
+    missing = [note_id for note_id, _same in _found(plane, "actions", _by_key(notes), choose)]
+    return sum(execute(spine, insert_action(note)) for note in notes.filter(pk__in=missing).order_by("pk"))
+
+
 def rebuild_hints(plane: str) -> int:
-    """Live executions without a hint that need one get it: one stretch of the table in each status."""
+    """Live executions without the hint of their revision that need one get it: one stretch of each status.
+
+    A hint of an earlier revision, which a restored spine may have, would be dropped, and not before it is due.
+    """
     rows = Execution._base_manager.using(plane)
 
     def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
         known = hinted(spine_alias(), keys)
-        without = [key for key in keys if key not in known]
-        if not without:
-            return []
         waits = Q(status__in=("waiting", "paused"), wake_at=None, deadline=None)
-        needy = set(rows.filter(~waits, pk__in=without, moving=False).values_list("pk", flat=True))
-        return [(key, key) for key in without if key in needy]
+        needy = dict(rows.filter(~waits, pk__in=keys, moving=False).values_list("pk", "revision"))
+        return [(key, key) for key in keys if key in needy and known.get(key, 0) < needy[key]]
 
     rebuilt = 0
     for status in ACTIVE:

@@ -29,6 +29,7 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "unknown": (2.0, sweeps.block_unknown),
     "letters": (3600.0, sweeps.write_missing_letters),
     "dangling": (120.0, sweeps.drop_dangling_hints),
+    "actions": (300.0, sweeps.copy_missing_actions),
     "routes": (600.0, sweeps.drop_unused_routes),
     "rebuild": (180.0, sweeps.rebuild_hints),
 }

@@ -24,7 +24,7 @@ from django_durable.models import DispatchHint, Execution, Message, OperatorNote
 from django_durable.planes import behind, breaker
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.sweeps import block_unknown
-from django_durable.runtime.tick import INTERVALS, places
+from django_durable.runtime.tick import INTERVALS
 from django_durable.runtime.turn import run_turn
 from testproject.shop.models import Order
 from tests.crash.life import Life, Violation
@@ -34,7 +34,17 @@ from tests.crash.stage import stage
 if TYPE_CHECKING:
     from tests.crash.run import Run
 
-__all__ = ["Act", "cancel", "later", "pause", "resume", "retry", "send", "start", "work"]
+__all__ = [
+    "Act",
+    "cancel",
+    "later",
+    "pause",
+    "resume",
+    "retry",
+    "send",
+    "start",
+    "work",
+]
 
 MOST_TURNS = 60
 
@@ -208,12 +218,17 @@ def _verb(name: str, do: Callable[[Execution[Any]], Any]) -> Act:
     def attempt(run: Run) -> None:
         before = _noted(run, name)
         try:
-            do(run.execution())
+            do(_found(run))
         except InvalidTransition:
             if before == _noted(run, name) == 0:
                 raise
 
     return Act("operator", attempt, lambda run: _noted(run, name) > 0)
+
+
+def _found(run: Run) -> Execution[Any]:
+    """The execution as a process finds it that knows no more than its id."""
+    return Execution.objects.locate(run.execution_id()) if here.apart else run.execution()
 
 
 def _noted(run: Run, verb: str) -> int:
@@ -224,7 +239,7 @@ def cancel() -> Act:
     """Cancel."""
 
     def attempt(run: Run) -> None:
-        execution = run.execution()
+        execution = _found(run)
         won = execution.cancel(actor="ann")
         if not execution.is_terminal or (won and execution.status != "cancelled"):
             raise Violation(f"cancel returned {won} and it is {execution.status}")
@@ -283,9 +298,9 @@ def drain_and_sweep(stop: Any = None) -> int:
     behind._looked.clear()
     turns = drain(stop)
     if here.apart:
-        for alias in sorted(place.alias for place in places()):
-            for name in ("outbox", "dangling"):
-                INTERVALS[name][1](alias)
+        for plane in here.planes:
+            for name in ("outbox", "dangling", "actions"):
+                INTERVALS[name][1](plane)
         turns += drain(stop)
     return turns
 

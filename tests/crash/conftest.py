@@ -38,21 +38,24 @@ def far_harness(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Harness]:
-    """A harness whose executions live on a tenant's plane, in another database than the spine."""
+    """A harness whose executions live on the plane *far*, in another database than the spine; *near* is a third."""
     from django.test import override_settings
 
-    from django_durable.planes import place_tenant
     from tests.crash.harness import Harness
     from tests.crash.ledger import VARIABLE
     from tests.crash.places import here
     from tests.planes.conftest import database
 
     monkeypatch.setenv(VARIABLE, str(tmp_path / "crash-ledger.sqlite3"))
-    durable = {"PLANES": {"far": "far"}}
+    durable = {"PLANES": {"far": "far", "near": "near"}}
     routers = ["django_durable.routers.PlaneRouter"]
-    with database("far", fresh_database().url), override_settings(DURABLE=durable, DATABASE_ROUTERS=routers):
-        place_tenant("acme", "far")
+    with (
+        database("far", fresh_database().url),
+        database("near", fresh_database().url),
+        override_settings(DURABLE=durable, DATABASE_ROUTERS=routers),
+    ):
         monkeypatch.setattr(here, "plane", "far")
+        monkeypatch.setattr(here, "others", ("near",))
         monkeypatch.setattr(here, "tenant", "acme")
         # Reading the planes anew from time to time would shift the numbers of the boundaries.
         monkeypatch.setattr("django_durable.planes.registry.REFRESH_SECONDS", float("inf"))
@@ -70,5 +73,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     boundaries, runs = sum(boundaries for boundaries, _ in swept), sum(runs for _, runs in swept)
     terminalreporter.write_line(
-        f"crash sweep: {boundaries} boundaries × modes = {runs} runs, {len(swept)} scenarios, {os.environ['TEST_DB']}"
+        f"crash sweep: {boundaries} boundaries, {runs} runs, {len(swept)} sweeps, {os.environ['TEST_DB']}"
     )

@@ -16,10 +16,12 @@ from django_durable.models import (
     Outbox,
 )
 from django_durable.models.execution import RETRYABLE
+from django_durable.operators.move.copying import BELONGINGS
+from django_durable.operators.move.tenant import NOBODY
 from django_durable.runtime import sweeps
 from django_durable.runtime.tick import tick
 from testproject.shop.models import Order
-from tests.crash.faults import RESTARTS
+from tests.crash.faults import RESTARTS, SPINE_LOST, Mode
 from tests.crash.ledger import Ledger
 from tests.crash.life import Violation
 from tests.crash.places import here, rows
@@ -39,12 +41,15 @@ class EndState:
     def __init__(self, scenario: Scenario, run: Run) -> None:
         self.scenario = scenario
         self.run = run
-        self.executions = list(rows(Execution).order_by("created_at", "id"))
-        self.checkpoints = list(rows(Checkpoint).order_by("position"))
+        self.executions = list(rows(Execution).filter(tenant=here.tenant or "").order_by("created_at", "id"))
+        mine = [row.pk for row in self.executions]
+        self.checkpoints = list(rows(Checkpoint).filter(execution_id__in=mine).order_by("position"))
         self.messages = list(rows(Message))
         self.letters = list(rows(DeadLetter).order_by("generation"))
         self.notes = Counter(rows(OperatorNote).values_list("execution_id", "verb"))
-        self.actions = Counter(rows(OperatorAction).values_list("execution_id", "verb"))
+        actions = rows(OperatorAction)
+        self.actions = Counter(actions.exclude(execution_id=NOBODY).values_list("execution_id", "verb"))
+        self.moves = actions.filter(execution_id=NOBODY, verb="move_tenant").count()
         self.orders = Counter(rows(Order).values_list("payment_id", flat=True))
         self.calls, self.effects = Ledger().calls(), Ledger().effects()
 
@@ -59,10 +64,8 @@ class EndState:
         newest = self.executions[-1] if self.executions else None
         if newest is not None and newest.status == "completed" and self.scenario.output is not None:
             _expect("the output", newest.output, self.scenario.output(self.run.mark))
-        if here.apart and self.run.disturbed:
-            _expect("actions without a note", self.actions - self.notes, Counter())
-        else:
-            _expect("actions", self.actions, self.notes)
+        _expect("actions", self.actions, self.notes)
+        self._check_other_planes()
         self._check_effects()
         self._check_calls()
         self.run.check_nothing_was_redone()
@@ -71,6 +74,21 @@ class EndState:
         _expect("intents that are left", rows(Outbox).count(), 0)
         if self.run.fault.mode is None and not here.apart:
             _check_that_sweeps_find_nothing()
+
+    def _check_other_planes(self) -> None:
+        """Where the tenant does not live there is nothing of it, runnable or not."""
+        if self.run.fault.mode not in SPINE_LOST:  # of a move the spine has the only record
+            _expect("moves", self.moves, self.scenario.moves)
+        mine = [row.pk for row in self.executions]
+        for plane in here.others:
+            left = {model._meta.db_table: model for model, _renumbered in BELONGINGS}
+            counts = {
+                name: model._base_manager.using(plane).filter(execution_id__in=mine).count()
+                for name, model in left.items()
+            }
+            counts["executions"] = Execution._base_manager.using(plane).filter(tenant=here.tenant).count()
+            counts["intents"] = Outbox.objects.using(plane).count()
+            _expect(f"what is left on {plane}", {name: n for name, n in counts.items() if n}, {})
 
     def _check_row(self, row: Execution[Any]) -> None:
         if row.status not in self.scenario.status:
@@ -86,6 +104,8 @@ class EndState:
         _expect("finished_at is set", row.finished_at is not None, True)
         _expect("output is stored", row.encoded_output is not None, row.status == "completed")
         _expect("error is stored", row.encoded_error is not None, row.status in RETRYABLE)
+        if self.run.fault.mode is Mode.PLANE_DOWN and row.recoveries:
+            raise Violation(f"{row.recoveries} recoveries were counted for an outage")
         if row.recoveries > 1 + self.run.disturbed:
             raise Violation(f"{row.recoveries} recoveries were counted after {self.run.disturbed} crashes")
 

@@ -87,6 +87,17 @@ def three_steps(ctx: Context, mark: str) -> list[str]:
     return [ctx.step(effect, f"{mark}-{n}") for n in range(3)]
 
 
+@step("crash.unrecorded")
+def unrecorded() -> str:
+    return "done"
+
+
+@workflow("crash.undisturbed")
+def undisturbed(ctx: Context) -> str:
+    """Another tenant's, on another plane: of no run's effects."""
+    return ctx.step(unrecorded)
+
+
 @workflow("crash.transactional")
 def transactional(ctx: Context, mark: str) -> list[str]:
     return [

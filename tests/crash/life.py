@@ -14,7 +14,16 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
-from tests.crash.faults import STANDING_STILL, Fault, Killed, Mode, lose_connection, sever
+from tests.crash.faults import (
+    SPINE_LOST,
+    STANDING_STILL,
+    Fault,
+    Killed,
+    Mode,
+    lose_connection,
+    refuse_connection,
+    sever,
+)
 from tests.crash.places import here
 
 __all__ = ["Life", "Violation", "close_spare_connections"]
@@ -138,11 +147,15 @@ class Life:
         connection.execute_wrappers.append(execute)
         setattr(connection, "_commit", lambda: self._pass(connection, f"{where}COMMIT", True, commit))
         for name in GUARDED:
-            setattr(connection, name, self._unless_dead(getattr(connection, name)))
+            setattr(connection, name, self._unless_dead(connection, name))
 
-    def _unless_dead(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _unless_dead(self, connection: BaseDatabaseWrapper, name: str) -> Callable[..., Any]:
+        call: Callable[..., Any] = getattr(connection, name)
+
         def guarded(*args: Any, **kwargs: Any) -> Any:
             self.check_alive()
+            if name == "connect" and self.fault.refuses(connection.alias):
+                refuse_connection(connection)
             return call(*args, **kwargs)
 
         return guarded
@@ -156,9 +169,18 @@ class Life:
         finish: Callable[[], None] = lambda: None,
     ) -> Any:
         self.check_alive()
+        if self.fault.refuses(connection.alias):
+            lose_connection(connection)
         passable = all(_passable(c, what) for c in self._connections)
-        mode = self.fault.meet(self.role, what, commits=commits, passable=passable)
+        spine_free = all(_is_idle(c) for c in self._connections if c.alias == here.spine)
+        mode = self.fault.meet(self.role, what, commits=commits, passable=passable, spine_free=spine_free)
         self.struck = self.struck or mode is not None
+        if mode is Mode.PLANE_DOWN:
+            self.fault.down = connection.alias if connection.alias in here.planes else here.plane
+            if self.fault.refuses(connection.alias):
+                lose_connection(connection)
+        if mode in SPINE_LOST and spine_free:
+            self.fault.lose_spine(mode)
         if mode is Mode.ERROR_AFTER and "BEGIN" in what:
             mode = Mode.ERROR_BEFORE  # SQLite never begins a transaction and says that it did not
         if mode is Mode.KILLED_BEFORE:
@@ -203,15 +225,20 @@ def _connection_of(alias: str) -> BaseDatabaseWrapper:
     return made
 
 
+def _is_idle(connection: BaseDatabaseWrapper) -> bool:
+    """Whether no transaction is open on it, which others might have to wait for."""
+    raw: Any = connection.connection
+    if raw is None:
+        return True
+    if connection.vendor == "sqlite":
+        return not raw.in_transaction
+    return raw.closed or raw.info.transaction_status == TransactionStatus.IDLE
+
+
 def _passable(connection: BaseDatabaseWrapper, what: str) -> bool:
     """Whether others can go on while its process stands here, and meet what they would not a statement earlier.
 
     In SQLite a transaction holds the only write lock, once it has begun. In PostgreSQL others see the same before
     each of its statements as before its commit: the locks, and nothing else.
     """
-    raw: Any = connection.connection
-    if raw is None:
-        return True
-    if connection.vendor == "sqlite":
-        return not raw.in_transaction
-    return what.endswith("COMMIT") or raw.closed or raw.info.transaction_status == TransactionStatus.IDLE
+    return _is_idle(connection) or (connection.vendor == "postgresql" and what.endswith("COMMIT"))

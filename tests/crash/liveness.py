@@ -20,8 +20,9 @@ LIVE, BLOCKED = 0, 1
 
 EXECUTIONS = """
     SELECT id, workflow, status, revision, epoch, lease_token, worker, awaiting, wake_at, deadline, finished_at
-    FROM django_durable_execution
+    FROM django_durable_execution WHERE NOT moving
 """
+"""What is frozen for a move goes on when an operator has finished that."""
 HINTS = "SELECT execution_id, revision, epoch, state, token, due_at FROM django_durable_dispatchhint"
 INTENTS = "SELECT execution_id, revision, epoch, state, NULL, due_at FROM django_durable_outbox"
 UNREAD = "SELECT channel FROM django_durable_message WHERE consumed_by IS NULL AND execution_id = %s"
@@ -30,12 +31,12 @@ UNREAD = "SELECT channel FROM django_durable_message WHERE consumed_by IS NULL A
 def violations() -> list[str]:
     """Every execution that is not over without lease, due time or awaited message, and hints of what is over."""
     hints = fetch(here.spine, HINTS)  # read first: an execution moves on before its hint does
-    if here.apart:
-        hints += fetch(here.plane, INTENTS)
     found: list[str] = []
-    for row in fetch(here.plane, EXECUTIONS):
-        mine = [hint for hint in hints if hint[0] == row[0]]
-        found += [f"{row[1]} is {row[2]}: {what}" for what in _complaints(row, mine)]
+    for plane in here.planes:
+        intents = hints + fetch(plane, INTENTS) if here.apart else hints
+        for row in fetch(plane, EXECUTIONS):
+            mine = [hint for hint in intents if hint[0] == row[0]]
+            found += [f"{row[1]} is {row[2]} on {plane}: {what}" for what in _complaints(plane, row, mine)]
     return found
 
 
@@ -44,7 +45,7 @@ def doctors_violations() -> list[str]:
     return [f"doctor finds {execution_id}" for execution_id in liveness_violations(here.plane)]
 
 
-def _complaints(row: tuple[Any, ...], hints: list[tuple[Any, ...]]) -> list[str]:
+def _complaints(plane: str, row: tuple[Any, ...], hints: list[tuple[Any, ...]]) -> list[str]:
     _id, _name, status, revision, epoch, token, worker, _awaiting, wake_at, deadline, finished_at = row
     if (finished_at is not None) != (status in TERMINAL):
         return [f"its end time is {finished_at}"]
@@ -62,12 +63,12 @@ def _complaints(row: tuple[Any, ...], hints: list[tuple[Any, ...]]) -> list[str]
     # A plane that was away when its hint was due is tried again a moment later.
     if times and not any(h[4] is not None or (h[3] == LIVE and (here.apart or h[5] <= min(times))) for h in current):
         return [f"it is due at {min(times)} and no hint says so"]
-    return _waiting_complaints(row) if status == "waiting" else []
+    return _waiting_complaints(plane, row) if status == "waiting" else []
 
 
-def _waiting_complaints(row: tuple[Any, ...]) -> list[str]:
+def _waiting_complaints(plane: str, row: tuple[Any, ...]) -> list[str]:
     channels = json.loads(row[7] or "[]")
     if not channels:
         return [] if row[8] is not None else ["it waits for nothing"]
-    unread = {channel for (channel,) in fetch(here.plane, UNREAD, [row[0]])}
+    unread = {channel for (channel,) in fetch(plane, UNREAD, [row[0]])}
     return ["it waits for a message that is there"] if unread & set(channels) else []

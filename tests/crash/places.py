@@ -1,4 +1,4 @@
-"""Where the run under test keeps its rows: one database, or a tenant's plane apart from the spine."""
+"""Where the run under test keeps its rows: one database, or a tenant's plane apart from the spine, and others."""
 
 from __future__ import annotations
 
@@ -22,16 +22,28 @@ class Places:
     spine: str = "default"
     plane: str = "default"
     tenant: str | None = None
+    others: tuple[str, ...] = ()
+    """Planes where the tenant does not live, or does not yet, or not any more."""
 
     @property
     def aliases(self) -> tuple[str, ...]:
         """Every database that takes part."""
-        return tuple(dict.fromkeys((self.plane, self.spine)))
+        return tuple(dict.fromkeys((*self.planes, self.spine)))
+
+    @property
+    def planes(self) -> tuple[str, ...]:
+        """Every database that may hold executions of the tenant, the one where it lives first."""
+        return (self.plane, *self.others)
 
     @property
     def apart(self) -> bool:
         """Whether plane and spine are two databases."""
         return self.plane != self.spine
+
+    def live_on(self, plane: str) -> None:
+        """The tenant has moved, or a new run begins."""
+        self.others = tuple(sorted({*self.planes} - {plane}))
+        self.plane = plane
 
 
 here = Places()

@@ -13,11 +13,11 @@ from uuid import UUID
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.models import Q
 
-from django_durable import PlaneUnavailable, clock
+from django_durable import InvalidTransition, PlaneUnavailable, UnknownTenant, clock
 from django_durable.models import Checkpoint, DispatchHint, Execution
-from tests.crash import acts, liveness
+from tests.crash import acts, between, liveness
 from tests.crash.acts import Act
-from tests.crash.faults import Fault, Mode
+from tests.crash.faults import SPINE_LOST, Fault, Mode
 from tests.crash.ledger import Ledger
 from tests.crash.life import LONGEST, Life, Violation
 from tests.crash.places import here, rows
@@ -29,6 +29,7 @@ T = TypeVar("T")
 TRIES = 4
 PROMISE_NOTHING = ("worker", "sweeper")
 """Processes that nobody waits for: they isolate what fails and do it at the next pass."""
+CONNECTION_LOST = (Mode.ERROR_BEFORE, Mode.ERROR_AFTER, Mode.ERROR_TWICE, Mode.PLANE_DOWN)
 
 
 class Observer:
@@ -44,6 +45,10 @@ class Observer:
     def recover(self, gate: Gate | None = None) -> Future[int]:
         """Let every lease lapse, then work until nothing is due; at a gate, stand still once in between."""
         return self._working.begin(_lapse_and_drain, gate)
+
+    def work(self) -> None:
+        """Work until nothing is due; who holds a lease keeps it."""
+        self._working.run(acts.drain_and_sweep)
 
     def must_wait(self) -> bool:
         """Whether the recovering worker waits for somebody's lock."""
@@ -95,12 +100,15 @@ class Run:
         self._recover_at_once = recover_at_once
         self._lasting = lasting
         self._done_before: tuple[int, set[tuple[str, int]]] = (0, set())
+        self._copies = [between.NOTHING]
+        self._spine_is_lost = False
+        fault.lose_spine = self._lose_spine
 
     # -- the acts' view --------------------------------------------------------------------------------------
 
     def ids(self) -> list[UUID]:
         """The run's executions, found by what the client knows, the newest last."""
-        mine = rows(Execution).filter(Q(key=self.mark) | Q(correlation_id=self.mark))
+        mine = rows(Execution).filter(Q(key=self.mark) | Q(correlation_id=self.mark), tenant=here.tenant or "")
         return list(mine.order_by("created_at", "id").values_list("pk", flat=True))
 
     def found(self) -> bool:
@@ -153,6 +161,10 @@ class Run:
         raise Violation(f"the {act.role}'s act does not get done")
 
     def _once(self, act: Act) -> None:
+        if self._spine_is_lost:
+            self._rebuild()  # while another process is still in the turn in which that happened
+        if self.fault.mode is Mode.SPINE_RESTORED:
+            self._copies.append(self.observer.see(between.copy_spine))
         life = Life(self.fault, act.role)
         life.begin(lambda: act.do(self))
         if life.wait():
@@ -163,27 +175,60 @@ class Run:
     def _judge(self, life: Life, act: Act) -> None:
         error = life.error
         if error is None and not life.dead:
-            if not self.observer.see(lambda: act.done(self)) and act.role not in PROMISE_NOTHING:
+            forgotten = act.role in PROMISE_NOTHING or self._spine_is_lost
+            if not forgotten and not self.observer.see(lambda: act.done(self)):
                 raise Violation(f"the {act.role} was told that it was done, and nothing is there")
-        elif not life.dead:
-            lost = isinstance(error, (DatabaseError, InterfaceError, PlaneUnavailable)) and self.fault.mode in (
-                Mode.ERROR_BEFORE,
-                Mode.ERROR_AFTER,
-                Mode.ERROR_TWICE,
-            )
-            if not lost:
-                raise Violation(f"the {act.role} ended with {error!r}") from error
+        elif not life.dead and not self._must_be_expected(error):
+            raise Violation(f"the {act.role} ended with {error!r}") from error
         if life.struck:
             self.disturbed += 1
+            if self.fault.down is not None:
+                self._go_on_elsewhere()
+            if self._spine_is_lost:
+                self._rebuild()
             self.check_now()
             self._remember_what_was_done()
             if found := self.observer.see(liveness.doctors_violations):
                 raise Violation("; ".join(found))
             if here.apart:
                 clock.shift(timedelta(seconds=2))  # past the pause after which a plane is tried again
+            if act.role == "mover":
+                self.observer.work()
+                self.check_now()
             if act.role == "worker" and self._recover_at_once:
                 self.observer.recover().result(LONGEST)
                 self.check_now()
+
+    def _must_be_expected(self, error: BaseException | None) -> bool:
+        if self.fault.mode in SPINE_LOST and isinstance(error, (UnknownTenant, InvalidTransition)):
+            return True
+        lost = isinstance(error, (DatabaseError, InterfaceError, PlaneUnavailable))
+        return lost and self.fault.mode in CONNECTION_LOST
+
+    def _lose_spine(self, mode: Mode) -> None:
+        """From here until it is rebuilt nothing holds of the spine."""
+        copy = self._copies[-2:][0] if mode is Mode.SPINE_RESTORED else between.NOTHING
+        self._spine_is_lost = True
+        self.observer.see(lambda: between.replace_spine(copy, keep_placements=mode is Mode.SPINE_RESTORED))
+
+    def _rebuild(self) -> None:
+        """An operator's ``tick --rebuild``, and the time after which nobody can be at work any more."""
+        self.observer.see(between.rebuild_spine)
+        self._spine_is_lost = False
+        clock.shift(timedelta(seconds=60))
+
+    def _go_on_elsewhere(self) -> None:
+        """While the plane is down another tenant is served on another one; nothing is held against the plane."""
+        down = str(self.fault.down)
+        started = self.observer.see(lambda: between.start_elsewhere(self.mark, down))
+        worker = Life(self.fault, "worker")
+        worker.begin(acts.drain)
+        worker.wait()
+        worker.join()
+        self.fault.down = None
+        if worker.error is not None:
+            raise Violation(f"a worker ended with {worker.error!r} while a plane was down") from worker.error
+        self.observer.see(lambda: between.check_elsewhere(started))
 
     def _overtake(self, life: Life) -> None:
         """While a process stands still its leases lapse and another worker does what is due, as far as it can."""
@@ -212,6 +257,8 @@ class Run:
 
     def check_now(self) -> None:
         """The liveness rule, of the committed state."""
+        if self._spine_is_lost:
+            return
         if found := self.observer.see(liveness.violations):
             raise Violation("; ".join(found))
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 from tests.crash.acts import Act
-from tests.crash.faults import STANDING_STILL, Mode
+from tests.crash.faults import BETWEEN_DATABASES, STANDING_STILL, Mode
 from tests.crash.run import Run
 
 __all__ = ["Scenario"]
 
-ALL = tuple(mode for mode in Mode if mode is not Mode.FROZEN_FOR_LONG)
+ALL = tuple(mode for mode in Mode if mode not in (Mode.FROZEN_FOR_LONG, *BETWEEN_DATABASES))
 NOT_FROZEN = tuple(mode for mode in ALL if mode not in STANDING_STILL)
 
 
@@ -36,6 +36,8 @@ class Scenario:
     executions: int = 1
     reopens: bool = False
     """Whether an operator opens it again: attempts then start anew, and failures are removed."""
+    moves: int = 0
+    """How often the tenant moves to another plane."""
     repeats: int = 0
     """How often a body is started again without any fault."""
     recover_at_once: bool = True

@@ -5,12 +5,14 @@ from __future__ import annotations
 from tests.crash.scenario import Scenario
 from tests.crash.scenarios_acted_on import ACTED_ON
 from tests.crash.scenarios_alone import ALONE
+from tests.crash.scenarios_on_planes import ON_PLANES
 
 __all__ = ["SCENARIOS", "scenario"]
 
 SCENARIOS = [*ALONE, *ACTED_ON]
+"""Those that need one database."""
 
 
 def scenario(name: str) -> Scenario:
     """The scenario of this name."""
-    return next(one for one in SCENARIOS if one.name == name)
+    return next(one for one in (*SCENARIOS, *ON_PLANES) if one.name == name)

@@ -1,4 +1,4 @@
-"""The sweep is only worth something if it fails for an engine that is wrong: four engines that are."""
+"""The sweep is only worth something if it fails for an engine that is wrong: six engines that are."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
+from django_durable.dispatch import hints
 from django_durable.dispatch.hints import Intent, insert_hint
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine import journal, messages
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.transitions import leave
+from django_durable.engine.transitions import epoch, leave
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import Execution
-from django_durable.sql import Sql, execute
-from tests.crash.faults import Mode
+from django_durable.sql import Sql, execute, fetch
+from tests.crash.faults import Fault, Mode
 from tests.crash.harness import Harness
+from tests.crash.life import Violation
 from tests.crash.scenarios import scenario
 from tests.db.racing import Transaction, append, claim_one, lapsed, racers, take_over, waiter
 from tests.db.racing import journal as read_journal
@@ -74,6 +76,63 @@ def test_a_wake_that_is_published_before_the_commit_fails_the_sweep(
     swept = harness.sweep(scenario("signal_after_the_wait"), (Mode.FROZEN,))
 
     assert any("it has no live hint" in violation for violation in swept.violations)
+
+
+def test_a_publication_that_touches_a_leased_hint_fails_the_sweep(
+    far_harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert_stored_hint = hints.insert_stored_hint
+
+    def anew(*args: Any, **kwargs: Any) -> Sql:
+        whole = insert_stored_hint(*args, **kwargs)
+        fresh = (
+            "ON CONFLICT (execution_id, revision, position, item)"
+            " DO UPDATE SET token = NULL, owner = '', due_at = excluded.due_at"
+        )
+        assert whole.text.endswith("ON CONFLICT DO NOTHING")
+        return Sql(whole.text.replace("ON CONFLICT DO NOTHING", fresh), whole.params)
+
+    _replace(monkeypatch, insert_stored_hint, anew)
+    swept = far_harness.sweep(scenario("intent_published_again_under_a_live_lease"), (Mode.KILLED_BEFORE,))
+
+    assert any("a live lease was taken away" in violation for violation in swept.violations)
+
+
+def _keep_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bump that stamps the epoch and leaves the turn in flight its token."""
+
+    def fetch_without(using: str, statement: Sql) -> Any:
+        clearing = " lease_token = NULL, worker = '', claimed_at = NULL, status = CASE WHEN status = 'running'"
+        text = statement.text.replace(clearing + " THEN 'pending' ELSE status END,", "")
+        return fetch(using, Sql(text, statement.params))
+
+    monkeypatch.setattr(epoch, "fetch", fetch_without)
+
+
+def test_without_epoch_and_token_in_the_fence_a_bump_stops_nobody_and_the_sweep_fails(
+    far_harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence = journal.fence
+
+    def without_epoch(claim: Claimed, **options: Any) -> Sql:
+        whole = fence(claim, **options)
+        text = re.sub(r" AND e\.epoch = %s(::int\w*)?", "", whole.text)
+        assert text != whole.text
+        return Sql(text, (*whole.params[:2], *whole.params[3:]))
+
+    _keep_tokens(monkeypatch)
+    _replace(monkeypatch, fence, without_epoch)
+
+    with pytest.raises(Violation, match="a fenced turn recorded its result"):
+        far_harness.run(scenario("bump_with_a_turn_in_flight"), Fault())
+
+
+def test_the_epoch_in_the_fence_stops_a_turn_that_kept_its_token(
+    far_harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _keep_tokens(monkeypatch)
+
+    far_harness.run(scenario("bump_with_a_turn_in_flight"), Fault())
 
 
 if os.environ.get("TEST_DB") == "postgres":

@@ -14,7 +14,7 @@ from django.db import OperationalError, connections
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
 from django_durable.engine.lease_state import Lease
 from django_durable.models import DataPlane, DispatchHint, Outbox
-from django_durable.planes import breaker, registry
+from django_durable.planes import breaker, bump_epoch, move_tenant, registry
 from django_durable.planes.registry import forget_planes
 from django_durable.routers import PlaneRouter
 from django_durable.runtime.tick import tick
@@ -55,12 +55,15 @@ def test_verbs_say_unavailable_and_never_not_found() -> None:
         lambda: execution.cancel(actor="op"),
         lambda: execution.pause(actor="op"),
         lambda: execution.retry(actor="op"),
+        lambda: bump_epoch("ann"),
+        lambda: move_tenant("ann", "south", actor="op"),
     ]
     with down(NORTH):
         for act in acts:
             with pytest.raises(PlaneUnavailable):
                 act()
     breaker._open.clear()
+    assert move_tenant("ann", "south", actor="op") == 1
     drain()
     assert Execution.objects.locate(execution.pk).output == "x"
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from django_durable import Context, Execution, PlaneUnavailable, step, workflow
+from django_durable import Context, Execution, InvalidTransition, PlaneUnavailable, step, workflow
 from django_durable.models import (
     Checkpoint,
     DispatchHint,
     ExecutionRoute,
     Message,
     OperatorAction,
+    Outbox,
     TenantEpoch,
     TenantPlacement,
 )
+from django_durable.operators.move import copying
 from django_durable.operators.move import tenant as moving
-from django_durable.planes import bump_epoch, move_tenant, plane_of
+from django_durable.planes import bump_epoch, move_tenant, place_tenant, plane_of
 from django_durable.runtime.turn import run_turn
 from tests.driving import claim, drain, lease_of
 from tests.planes.conftest import NORTH, SOUTH, SPINE
@@ -137,6 +141,69 @@ def test_a_move_killed_anywhere_is_finished_by_running_it_again(
     assert not DispatchHint.objects.exists()
 
 
+def test_a_move_that_another_operator_overtook_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran.clear()
+    executions = [start("ann", str(number)) for number in range(3)]
+    drain()
+    original = copying.pages
+
+    def overtaken(alias: str, tenant: str) -> Iterator[list[UUID]]:
+        for page in original(alias, tenant):
+            if alias == NORTH and plane_of("ann") == NORTH:
+                with monkeypatch.context() as patch:
+                    patch.setattr(copying, "pages", original)
+                    move_tenant("ann", "south", actor="quick")
+                Execution.objects.locate(executions[0].pk).signal("answer", "yes")
+                drain()
+            yield page
+
+    monkeypatch.setattr(copying, "pages", overtaken)
+    move_tenant("ann", "south", actor="slow")
+    assert Execution.objects.locate(executions[0].pk).output == "0 yes"
+    for execution in executions[1:]:
+        Execution.objects.locate(execution.pk).signal("answer", "yes")
+    drain()
+    assert [Execution.objects.locate(one.pk).output for one in executions] == ["0 yes", "1 yes", "2 yes"]
+    assert sorted(ran) == sorted([*(f"{n} first" for n in range(3)), *(f"{n} yes" for n in range(3))])
+    assert OperatorAction.objects.using(SPINE).filter(verb="move_tenant").count() == 1
+
+
+def test_a_move_whose_placement_is_lost_under_way_says_so_and_leaves_the_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    execution = start("ann", "x")
+    drain()
+    original = moving.copy_tenant
+
+    def losing(*args: Any) -> int:
+        TenantPlacement.objects.filter(pk="ann").delete()
+        return original(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "copy_tenant", losing)
+        with pytest.raises(InvalidTransition, match="not on its way"):
+            move_tenant("ann", "south", actor="op")
+    assert Execution.objects.using(NORTH).filter(pk=execution.pk).exists()
+    place_tenant("ann", "north")
+    assert move_tenant("ann", "south", actor="op") == 1
+    Execution.objects.locate(execution.pk).signal("answer", "yes")
+    drain()
+    assert Execution.objects.locate(execution.pk).output == "x yes"
+
+
+def test_what_the_source_had_not_published_is_not_published_from_there_after_the_move() -> None:
+    execution = start("ann", "x")
+    [hint] = DispatchHint.objects.all()
+    same = ("execution_id", "revision", "epoch", "queue", "priority", "definition", "due_at")
+    Outbox.objects.using(NORTH).create(**{name: getattr(hint, name) for name in same}, created_at=hint.due_at)
+    hint.delete()
+    move_tenant("ann", "south", actor="op")
+    assert not Outbox.objects.using(NORTH).exists()
+    assert [one.plane for one in DispatchHint.objects.all()] == ["south"]
+    drain()
+    assert Execution.objects.locate(execution.pk).status == "waiting"
+
+
 def test_while_it_moves_nothing_is_accepted_on_either_side(monkeypatch: pytest.MonkeyPatch) -> None:
     execution = start("ann", "x")
     with monkeypatch.context() as patch:
@@ -147,6 +214,7 @@ def test_while_it_moves_nothing_is_accepted_on_either_side(monkeypatch: pytest.M
         lambda: start("ann", "y"),
         lambda: Execution.objects.locate(execution.pk).signal("answer"),
         lambda: Execution.objects.locate(execution.pk).cancel(actor="op"),
+        lambda: bump_epoch("ann"),
     ):
         with pytest.raises(PlaneUnavailable, match="moved"):
             act()

@@ -27,6 +27,9 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "pause": ("pending", "running", "waiting", "blocked"),
     "resume": ("paused",),
     "reopen": RETRYABLE,
+    "bump_epoch": ACTIVE,
+    "freeze": ACTIVE,
+    "unfreeze": ACTIVE,
 }
 
 

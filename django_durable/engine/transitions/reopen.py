@@ -38,7 +38,7 @@ def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
             if letter is not None and removed:
                 DeadLetter.objects.using(using).filter(pk=letter).update(failures=json.dumps(removed))
             reopen_row(using, row, now, _fresh_budgets(row, now))
-            note(using, row, "retry", by)
+            note(using, row, now, "retry", by)
 
     repeated(using, attempt)
 

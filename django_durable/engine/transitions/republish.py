@@ -16,12 +16,16 @@ from django_durable.planes.selection import spine_alias
 
 
 def republish(plane: str, execution_id: UUID) -> bool:
-    """Publish the standing intent unless a hint is there; whether that was needed. Terminal rows get nothing."""
+    """Publish the standing intent unless its hint is there; whether that was needed. Terminal rows get nothing.
+
+    A hint of an earlier revision is none: an older copy of the spine has it, or another plane that it moved from.
+    """
 
     def attempt() -> bool:
         with transaction.atomic(using=plane):
             _now, row = lock_execution(plane, execution_id)
-            if DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id).exists():
+            hints = DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id)
+            if hints.filter(revision__gte=row["revision"]).exists():
                 return False  # it was published, or given back, in the meantime
             intent = standing_intent(plane, row)
             if intent is None:

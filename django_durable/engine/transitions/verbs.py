@@ -24,7 +24,7 @@ from django_durable.ids import time_ordered_id
 from django_durable.models import Checkpoint, Execution, OperatorAction, OperatorNote
 from django_durable.planes.selection import spine_alias
 from django_durable.signals import execution_finished
-from django_durable.sql import assignments, build, execute, fetch, field_of, insert_row, value
+from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, insert_row, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +44,27 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
     def attempt() -> bool:
         with transaction.atomic(using=using):
             parent = hold_parent(using, execution_id)
-            _now, row = lock_execution(using, execution_id)
+            now, row = lock_execution(using, execution_id)
             if row["status"] == "continued" and row["successor_id"] is not None:
                 return cancel(using, row["successor_id"], by)
             if row["status"] not in SOURCES["cancel"]:
                 return False
-            now = sql_now(connections[using])
+            ended_at = sql_now(connections[using])
             changes = {
                 **ENDED,
                 **ended_columns(),
                 "status": "cancelled",
-                "cancel_requested_at": now,
+                "cancel_requested_at": ended_at,
                 "encoded_output": None,
                 "encoded_error": None,
-                "finished_at": now,
+                "finished_at": ended_at,
             }
             write_execution(using, execution_id, changes)
             execute(using, cancel_pending(using, execution_id))
             SpineWork(using).delete_all(execution_id).run()
             tell_parent(using, parent, row, status="cancelled")
             close_children(using, [execution_id])
-            note(using, row, "cancel", by)
+            note(using, row, now, "cancel", by)
             tell(using, execution_finished, execution_id)
             return True
 
@@ -76,7 +76,7 @@ def pause(using: str, execution_id: UUID, by: Attribution) -> None:
 
     def attempt() -> None:
         with transaction.atomic(using=using):
-            _now, row = lock_execution(using, execution_id)
+            now, row = lock_execution(using, execution_id)
             if row["status"] == "continued" and row["successor_id"] is not None:
                 return pause(using, row["successor_id"], by)
             if row["status"] not in SOURCES["pause"] or row["pause_requested_at"] is not None:
@@ -85,7 +85,7 @@ def pause(using: str, execution_id: UUID, by: Attribution) -> None:
                 write_execution(using, execution_id, {"pause_requested_at": sql_now(connections[using])})
             else:
                 _pause_at_once(using, row)
-            note(using, row, "pause", by)
+            note(using, row, now, "pause", by)
             return None
 
     repeated(using, attempt)
@@ -117,7 +117,7 @@ def resume(using: str, execution_id: UUID, by: Attribution) -> None:
                 reopen_row(using, row, now, {})
             else:
                 raise InvalidTransition(f"execution {execution_id} is {row['status']}; there is nothing to resume")
-            note(using, row, "resume", by)
+            note(using, row, now, "resume", by)
 
     repeated(using, attempt)
 
@@ -176,24 +176,30 @@ def write_execution(using: str, execution_id: UUID, changes: Mapping[str, Any]) 
     fetch(using, update_execution(using, changes, here))
 
 
-def note(using: str, row: Mapping[str, Any], verb: str, by: Attribution) -> None:
-    """Record who did what and why in this transaction; the ids on the spine too, after it where that is elsewhere."""
-    connection, spine = connections[using], spine_alias()
-    identity = time_ordered_id()
-    common = {
-        "id": identity,
-        "execution_id": row["id"],
-        "verb": verb,
-        "actor": by.actor,
-        "at": sql_now(connection),
-    }
-    execute(
-        using,
-        insert_row(connection, OperatorNote, {**common, "reason": by.reason, "revision": row["revision"]}),
+def note(using: str, row: Mapping[str, Any], at: datetime, verb: str, by: Attribution) -> None:
+    """Record who did what and why in this transaction; the ids on the spine too, after it where that is elsewhere.
+
+    The plane's note is the record. What a kill leaves without its copy on the spine, the sweep *actions* copies.
+    """
+    spine = spine_alias()
+    written = OperatorNote(
+        id=time_ordered_id(),
+        execution_id=row["id"],
+        verb=verb,
+        actor=by.actor,
+        reason=by.reason,
+        revision=row["revision"],
+        at=at,
     )
+    values = {field.attname: getattr(written, field.attname) for field in OperatorNote._meta.concrete_fields}
+    execute(using, insert_row(connections[using], OperatorNote, values))
     if spine == using:
-        execute(using, insert_row(connection, OperatorAction, common))
-        return
-    action = insert_row(connections[spine], OperatorAction, {**common, "at": sql_now(connections[spine])})
-    # The plane's note is the record. A kill before this leaves the spine without its copy.
-    transaction.on_commit(lambda: execute(spine, action), using=using, robust=True)
+        execute(using, insert_action(written))
+    else:
+        transaction.on_commit(lambda: execute(spine, insert_action(written)), using=using, robust=True)
+
+
+def insert_action(written: OperatorNote) -> Sql:
+    """The spine's copy of a note, under the note's id: whoever copies it second changes nothing."""
+    values = {name: getattr(written, name) for name in ("id", "execution_id", "verb", "actor", "at")}
+    return insert_row(connections[spine_alias()], OperatorAction, values, on_conflict="ON CONFLICT DO NOTHING")

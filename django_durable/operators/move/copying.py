@@ -27,11 +27,14 @@ BELONGINGS: tuple[tuple[type[Model], bool], ...] = (
 
 
 def copy_tenant(source: str, target: str, tenant: str) -> int:
-    """Copy every execution of a tenant with all that belongs to it; how many. Running it again is harmless."""
+    """Copy every execution of a tenant with all that belongs to it; how many.
+
+    Running it again is harmless, also for an operator who was overtaken: what goes on there already is left alone.
+    """
     copied = 0
-    for page in pages(source, tenant):
+    for stretch in pages(source, tenant):
         with transaction.atomic(using=target):
-            remove(target, page)
+            page = _clear(target, stretch)
             executions = list(Execution._base_manager.using(source).filter(pk__in=page).order_by("pk"))
             Execution._base_manager.using(target).bulk_create(executions)
             for model, renumbered in BELONGINGS:
@@ -51,8 +54,19 @@ def pages(alias: str, tenant: str) -> Iterator[list[UUID]]:
         after = page[-1]
 
 
+def _clear(target: str, stretch: Sequence[UUID]) -> list[UUID]:
+    """Delete what an interrupted copy left of these executions; those that may be copied now."""
+    rows = Execution._base_manager.using(target).filter(pk__in=stretch)
+    copies = rows.filter(moving=True)
+    copies._raw_delete(copies.db)
+    alive = set(rows.values_list("pk", flat=True))
+    page = [one for one in stretch if one not in alive]
+    remove(target, page)
+    return page
+
+
 def remove(alias: str, page: Sequence[UUID]) -> None:
-    """Delete whole executions: what an interrupted copy left, or what has moved away."""
+    """Delete whole executions with all that belongs to them."""
     for model, _renumbered in BELONGINGS:
         model._base_manager.using(alias).filter(execution_id__in=page).delete()
     rows = Execution._base_manager.using(alias).filter(pk__in=page)

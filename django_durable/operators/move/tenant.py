@@ -16,14 +16,12 @@ from django.db import InterfaceError, OperationalError, connections, transaction
 
 from django_durable.database_errors import is_disconnect
 from django_durable.dispatch.spine_work import SpineWork
-from django_durable.engine.transitions.epoch import fence_all, raise_epoch
-from django_durable.engine.transitions.republish import republish
+from django_durable.engine.transitions.epoch import fence_all, publish_standing, raise_epoch, unfreeze
 from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTenant
-from django_durable.models import Execution, ExecutionRoute, TenantEpoch, TenantPlacement
-from django_durable.models.execution import ACTIVE
+from django_durable.models import Execution, ExecutionRoute, Outbox, TenantEpoch, TenantPlacement
 from django_durable.operators.actors import attribution
 from django_durable.operators.audit import note_action
-from django_durable.operators.move.copying import copy_tenant, pages, remove
+from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove
 from django_durable.planes.placement import refuse_tenants
 from django_durable.planes.registry import Plane, alias_of, find_plane
 from django_durable.planes.selection import spine_alias
@@ -61,7 +59,7 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
         freeze(source, tenant, to)
         copy_tenant(source, target, tenant)
         _prepare(source, target, tenant)
-        _switch(tenant, target, to, actor)
+        _switch(placement, target, to, actor)
     moved = release(target, tenant)
     for page in pages(source, tenant):
         with transaction.atomic(using=source):
@@ -100,6 +98,8 @@ def freeze(source: str, tenant: str, to: str) -> None:
         for row in fence_all(source, tenant, epoch, moving=True):
             SpineWork(source).delete_all(row["id"]).run()
         Execution._base_manager.using(source).filter(tenant=tenant, moving=False).update(moving=True)
+        frozen = Execution._base_manager.using(source).filter(tenant=tenant).values("pk")
+        Outbox.objects.using(source).filter(execution_id__in=frozen).delete()
 
 
 def _prepare(source: str, target: str, tenant: str) -> None:
@@ -109,25 +109,33 @@ def _prepare(source: str, target: str, tenant: str) -> None:
         raise_epoch(target, tenant, moved_to="", at_least=epoch + 1)
 
 
-def _switch(tenant: str, target: str, to: str, actor: str) -> None:
-    """The one commit that decides where the tenant lives."""
-    spine = spine_alias()
+def _switch(placement: TenantPlacement, target: str, to: str, actor: str) -> None:
+    """The one commit that decides where the tenant lives.
+
+    Raises ``InvalidTransition`` where the placement was lost or changed in the meantime.
+    """
+    spine, tenant = spine_alias(), placement.tenant
     with transaction.atomic(using=spine):
-        TenantPlacement.objects.using(spine).filter(pk=tenant).update(plane=to)
+        mine = TenantPlacement.objects.using(spine).filter(pk=tenant)
+        if not mine.filter(plane=placement.plane, moving_to=to).update(plane=to):
+            if mine.filter(plane=to).exists():
+                return  # another operator has finished this part
+            raise InvalidTransition(
+                f"the placement of tenant {tenant!r} is not on its way from {placement.plane!r} to {to!r} any more;"
+                f" place it on {placement.plane!r} if that was lost, and run the move again"
+            )
         for page in pages(target, tenant):
             ExecutionRoute.objects.using(spine).filter(pk__in=page).update(plane=to)
         note_action("move_tenant", actor)
 
 
 def release(target: str, tenant: str) -> int:
-    """Let the copied executions go on under the target's epoch, and publish their work; how many there are."""
+    """Let the copied executions go on under the target's epoch, with their intents; how many there are."""
     epoch = TenantEpoch.objects.using(target).get(pk=tenant).epoch
-    with transaction.atomic(using=target):
-        rows = Execution._base_manager.using(target).filter(tenant=tenant, moving=True)
-        rows.update(moving=False, epoch=epoch)
     moved = Execution._base_manager.using(target).filter(tenant=tenant)
-    for execution_id in list(moved.filter(status__in=ACTIVE).values_list("pk", flat=True)):
-        republish(target, execution_id)
+    while frozen := list(moved.filter(moving=True).order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        with transaction.atomic(using=target):
+            publish_standing(target, unfreeze(target, frozen, epoch))
     return moved.count()
 
 
