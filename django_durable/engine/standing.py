@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from django.db import connections
+from django.db import connections, models
 
 from django_durable.clock import sql_after
 from django_durable.conf import config
 from django_durable.dispatch.hints import Intent
-from django_durable.models import DispatchHint
+from django_durable.models import Checkpoint, DispatchHint
 from django_durable.models.execution import TERMINAL
 from django_durable.sql import Sql
+
+TAKES_RESULTS = ("pending", "running", "waiting", "paused", "blocked")
+"""Statuses of an execution that still wants what it has running elsewhere."""
 
 
 def standing_intent(plane: str, row: Mapping[str, Any]) -> Intent | None:
@@ -45,4 +49,41 @@ def standing_intent(plane: str, row: Mapping[str, Any]) -> Intent | None:
         priority=row["priority"],
         due_at=due_at,
         **more,
+    )
+
+
+def standing_steps(plane: str, row: Mapping[str, Any]) -> list[Intent]:
+    """The intents of what a locked row has running elsewhere, one for each attempt that has not ended."""
+    if row["status"] not in TAKES_RESULTS:
+        return []
+    lapse = sql_after(connections[plane], config().lease_seconds)
+    return [
+        # One that is under way had a lease, which went with its hint.
+        step_intent(row, c.position, c.item, c.attempt + 1, c.queue, lapse if c.begun > c.attempt else c.wake_at)
+        for c in dispatched(plane, [row["id"]])
+    ]
+
+
+def dispatched(plane: str, execution_ids: Sequence[UUID]) -> models.QuerySet[Checkpoint]:
+    """The steps that these executions have running elsewhere."""
+    rows = Checkpoint.objects.using(plane).filter(execution_id__in=execution_ids, status="pending", kind="step")
+    return rows.exclude(queued_at=None).order_by("execution_id", "position", "item")
+
+
+def step_intent(
+    row: Mapping[str, Any], position: int, item: int, attempt: int, queue: str, due_at: Any = None
+) -> Intent:
+    """The intent to run one attempt of a step elsewhere."""
+    return Intent(
+        execution_id=row["id"],
+        workflow=row["workflow"],
+        version=row["version"],
+        revision=attempt,
+        epoch=row["epoch"],
+        queue=queue or row["queue"],
+        priority=row["priority"],
+        due_at=due_at,
+        kind=DispatchHint.Kind.STEP,
+        position=position,
+        item=item,
     )

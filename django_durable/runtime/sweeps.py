@@ -21,9 +21,10 @@ from django_durable.dispatch import outbox
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import hinted
 from django_durable.engine.locking import lock_execution
+from django_durable.engine.standing import TAKES_RESULTS, dispatched
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.leave import dead_letter
-from django_durable.engine.transitions.republish import republish
+from django_durable.engine.transitions.republish import republish, republish_steps
 from django_durable.engine.transitions.unknown import block_unclaimable
 from django_durable.engine.transitions.verbs import insert_action
 from django_durable.errors import UnknownWorkflow
@@ -213,14 +214,45 @@ def rebuild_hints(plane: str) -> int:
     return rebuilt
 
 
+def rebuild_steps(plane: str) -> int:
+    """Steps that run elsewhere and have lost their hint get it again."""
+    rows = Execution._base_manager.using(plane).filter(moving=False)
+
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        names = ("execution_id", "position", "item", "attempt")
+        begun = list(dispatched(plane, keys).values_list(*names))
+        if not begun:
+            return []
+        hints = DispatchHint.objects.using(spine_alias()).filter(execution_id__in={row[0] for row in begun})
+        known = set(
+            hints.exclude(kind=DispatchHint.Kind.TURN).values_list("execution_id", "position", "item", "revision")
+        )
+        lost = {row[0] for row in begun if (*row[:3], row[3] + 1) not in known}
+        return [(key, key) for key in keys if key in lost]
+
+    rebuilt = 0
+    for status in TAKES_RESULTS:
+        found = _found(plane, f"steps {status}", _by_key(rows.filter(status=status)), choose)
+        rebuilt += sum(_rebuild_steps(plane, execution_id) for execution_id, _same in found)
+    return rebuilt
+
+
+def _rebuild_steps(plane: str, execution_id: UUID) -> int:
+    try:
+        return republish_steps(plane, execution_id)
+    except Exception as error:
+        report(error, "the hints of steps of execution %s could not be rebuilt", execution_id)
+        return 0
+
+
 def rebuild_everything(plane: str) -> int:
     """Every stretch, from the first; for an emptied or restored spine."""
-    cursors = [_cursor(plane, f"rebuild {status}") for status in ACTIVE]
+    cursors = [_cursor(plane, f"{name} {status}") for name in ("rebuild", "steps") for status in ACTIVE]
     for cursor in cursors:
         _cursors.pop(cursor, None)
-    total = rebuild_hints(plane)
+    total = rebuild_hints(plane) + rebuild_steps(plane)
     while any(_cursors.get(cursor) is not None for cursor in cursors):
-        total += rebuild_hints(plane)
+        total += rebuild_hints(plane) + rebuild_steps(plane)
     return total
 
 

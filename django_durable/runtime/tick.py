@@ -32,6 +32,7 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "actions": (300.0, sweeps.copy_missing_actions),
     "routes": (600.0, sweeps.drop_unused_routes),
     "rebuild": (180.0, sweeps.rebuild_hints),
+    "steps": (180.0, sweeps.rebuild_steps),
 }
 
 

@@ -15,8 +15,9 @@ from django_durable.authoring.workflow import Workflow
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine import elsewhere
 from django_durable.engine.journal import Record, row_for
+from django_durable.engine.standing import step_intent
 from django_durable.engine.transitions.family import start_child
-from django_durable.engine.transitions.fan_in import at, step_intent
+from django_durable.engine.transitions.fan_in import at
 from django_durable.engine.transitions.queue_expiry import expire_in_queue
 from django_durable.errors import ChildFailed, ExecutionCancelled, StepFailed, StepTimeout, qualified_name
 from django_durable.models.checkpoint import WHOLE

@@ -13,7 +13,7 @@ from django_durable.dispatch.outbox import insert_intent
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import LOCKED, TABLE
-from django_durable.engine.standing import standing_intent
+from django_durable.engine.standing import standing_intent, standing_steps
 from django_durable.engine.transitions import SOURCES, listed
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import Execution, TenantEpoch
@@ -51,10 +51,11 @@ def publish_standing(plane: str, rows: Iterable[Mapping[str, Any]]) -> None:
         intent = standing_intent(plane, row)
         if intent is None:
             SpineWork(plane).withdraw(row["id"], row["revision"]).run()
-        elif joined:
-            SpineWork(plane).publish(intent).run()
-        else:
-            execute(plane, insert_intent(connection, intent))
+        for standing in [*([] if intent is None else [intent]), *standing_steps(plane, row)]:
+            if joined:
+                SpineWork(plane).publish(standing).run()
+            else:
+                execute(plane, insert_intent(connection, standing))
     if not joined:
         transaction.on_commit(lambda: _relay_all(plane), using=plane, robust=True)
 

@@ -14,20 +14,17 @@ from uuid import UUID
 from django.db import connections
 
 from django_durable.clock import sql_now
-from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import MustWake, must_lock_exclusively
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.messages import wake
-from django_durable.models import Checkpoint, DispatchHint, Join
+from django_durable.engine.standing import step_intent
+from django_durable.models import Checkpoint, Join
 from django_durable.models.checkpoint import WHOLE
 from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, is_postgres, value
 
 TABLE = Checkpoint._meta.db_table
 JOIN = Join._meta.db_table
-
-TAKES_RESULTS = ("pending", "running", "waiting", "paused", "blocked")
-"""Statuses of an execution that still wants what it has running elsewhere."""
 
 
 def lock_owner(using: str, owner_id: UUID) -> dict[str, Any]:
@@ -155,25 +152,6 @@ def start_next(using: str, row: Mapping[str, Any], position: int) -> bool:
     else:
         SpineWork(using).publish(step_intent(row, position, item, 1, following["queue"])).run()
     return True
-
-
-def step_intent(
-    row: Mapping[str, Any], position: int, item: int, attempt: int, queue: str, due_at: Any = None
-) -> Intent:
-    """The intent to run one attempt of a step elsewhere."""
-    return Intent(
-        execution_id=row["id"],
-        workflow=row["workflow"],
-        version=row["version"],
-        revision=attempt,
-        epoch=row["epoch"],
-        queue=queue or row["queue"],
-        priority=row["priority"],
-        due_at=due_at,
-        kind=DispatchHint.Kind.STEP,
-        position=position,
-        item=item,
-    )
 
 
 def this_checkpoint(using: str, execution_id: UUID, position: int, item: int, alias: str = "") -> Sql:

@@ -13,7 +13,8 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, Record
-from django_durable.engine.transitions.fan_in import settle, step_intent, this_checkpoint
+from django_durable.engine.standing import step_intent
+from django_durable.engine.transitions.fan_in import settle, this_checkpoint
 from django_durable.engine.transitions.wait import lock_fenced
 from django_durable.models import Checkpoint
 from django_durable.sql import Sql, assignments, build, execute

@@ -9,10 +9,12 @@ from django.db import transaction
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
-from django_durable.engine.standing import standing_intent
+from django_durable.engine.standing import standing_intent, standing_steps
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import DispatchHint
 from django_durable.planes.selection import spine_alias
+
+TURN = DispatchHint.Kind.TURN
 
 
 def republish(plane: str, execution_id: UUID) -> bool:
@@ -24,7 +26,7 @@ def republish(plane: str, execution_id: UUID) -> bool:
     def attempt() -> bool:
         with transaction.atomic(using=plane):
             _now, row = lock_execution(plane, execution_id)
-            hints = DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id)
+            hints = DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id, kind=TURN)
             if hints.filter(revision__gte=row["revision"]).exists():
                 return False  # it was published, or given back, in the meantime
             intent = standing_intent(plane, row)
@@ -37,3 +39,25 @@ def republish(plane: str, execution_id: UUID) -> bool:
         return repeated(plane, attempt)
     except (ExecutionNotFound, PlaneUnavailable):
         return False
+
+
+def republish_steps(plane: str, execution_id: UUID) -> int:
+    """Publish the attempts elsewhere that have lost their hint; how many."""
+
+    def attempt() -> int:
+        with transaction.atomic(using=plane):
+            _now, row = lock_execution(plane, execution_id, shared=True)
+            hints = DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id).exclude(kind=TURN)
+            known = set(hints.values_list("position", "item", "revision"))
+            work, published = SpineWork(plane), 0
+            for intent in standing_steps(plane, row):
+                if (intent.position, intent.item, intent.revision) not in known:
+                    work.publish(intent)
+                    published += 1
+            work.run()
+            return published
+
+    try:
+        return repeated(plane, attempt)
+    except (ExecutionNotFound, PlaneUnavailable):
+        return 0

@@ -16,11 +16,10 @@ from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT
+from django_durable.engine.standing import TAKES_RESULTS, step_intent
 from django_durable.engine.transitions.fan_in import (
-    TAKES_RESULTS,
     lock_owner,
     settle,
-    step_intent,
     this_checkpoint,
 )
 from django_durable.engine.transitions.step_claim import ClaimedStep
