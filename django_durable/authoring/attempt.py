@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from django.db import DatabaseError, connections, transaction
 
@@ -25,7 +25,10 @@ from django_durable.engine.session import Session
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
+from django_durable.engine.transitions.leave import Pages
+from django_durable.engine.transitions.undo import begin_asked
 from django_durable.errors import StepFailed, StepInterrupted, StepTimeout
+from django_durable.models.checkpoint import WHOLE
 from django_durable.payloads import decode, decode_failure, encode, encode_failure, secrets_in
 from django_durable.signals import step_failed
 
@@ -35,6 +38,9 @@ ATTEMPTS_KEPT = (3, 7)
 
 class Attempts:
     """All attempts of one step at one position of one turn."""
+
+    kind: ClassVar = "step"
+    item: ClassVar = WHOLE
 
     def __init__(
         self, session: Session, step: Step[..., Any], position: int, record: Record | None, arguments: str
@@ -104,21 +110,31 @@ class Attempts:
         if connections[using].vendor != "sqlite":
             return
         if not self.session.touch():
-            self.session.abandon("the token is gone")
+            self.session.refuse_write()
 
     def _was_committed(self) -> bool:
         self.session.load()
-        record = self.session.history.get(self.position)
+        record = self._stored()
         return record is not None and record.status == "completed"
 
     def _committed_output(self) -> str:
-        return self.session.history[self.position].encoded_output or "null"
+        record = self._stored()
+        return (record.encoded_output if record is not None else None) or "null"
+
+    def _stored(self) -> Record | None:
+        """What the journal has of it."""
+        return self.session.history.get(self.position)
+
+    @property
+    def idempotency_key(self) -> str:
+        """What is equal on every attempt and belongs to no other step."""
+        return f"{self.session.claim.id}:{self.position}"
 
     def _call(self) -> Any:
         args, kwargs = decode(self.arguments)
         step = CurrentStep(
             execution_id=self.session.claim.id,
-            position=self.position,
+            idempotency_key=self.idempotency_key,
             attempt=self.ended + 1,
             name=self.step.name,
             lease=self.session.lease,
@@ -163,7 +179,10 @@ class Attempts:
         return json.dumps(lines) if lines else ""
 
     def _record(self, changes: dict[str, Any]) -> None:
-        self.session.record(self.record, self.position, "step", self.step.name, changes)
+        self.session.record(self.record, self.position, self.kind, self.step.name, changes, item=self.item)
+
+    def _pages(self, changes: dict[str, Any]) -> Pages:
+        return self.session.pages_with(self.record, self.position, self.kind, self.step.name, changes, item=self.item)
 
     def _announce(self, started_at: datetime) -> None:
         """An at-most-once body is announced before it starts, so that a crash in it is seen."""
@@ -172,13 +191,13 @@ class Attempts:
         changes = {"status": "pending", "begun": self.ended + 1, "started_at": self.first_started_at}
         self._record(changes)
         self.begun = self.ended + 1
-        self._now_pending(started_at)
+        self.record = self._as_pending(started_at)
 
-    def _now_pending(self, started_at: datetime | None) -> None:
-        self.record = Record(
+    def _as_pending(self, started_at: datetime | None) -> Record:
+        return Record(
             position=self.position,
-            item=-1,
-            kind="step",
+            item=self.item,
+            kind=self.kind,
             name=self.step.name,
             status="pending",
             attempt=self.ended,
@@ -207,10 +226,9 @@ class Attempts:
             raise_recorded(self.step.name, changes["encoded_error"], attempt, self.position)
         self.ended = self.begun = attempt
         if (due_at - self.session.claim.now()).total_seconds() > config().inline_retry_seconds:
-            pages = self.session.pages_with(self.record, self.position, "step", self.step.name, changes)
-            self.session.leave(lambda p: leave.suspend(self.session.claim, p, wake_at=due_at), pages)
+            self.session.leave(lambda p: leave.suspend(self.session.claim, p, wake_at=due_at), self._pages(changes))
         self._record(changes)
-        self._now_pending(started_at)
+        self.record = self._as_pending(started_at)
         self._wait_for_due_time(due_at)
 
     def _next_due(self, error: BaseException, attempt: int) -> datetime | None:
@@ -280,8 +298,9 @@ class Attempts:
         attempt = self.ended + 1
         due_at = None if clock == "total_timeout" else self._next_due(late, attempt)
         changes = self.failure(late, attempt, due_at, None)
-        pages = self.session.pages_with(self.record, self.position, "step", self.step.name, changes)
-        if expire_attempt(self.session.claim, pages, due_at):
+        claim = self.session.claim
+        # Where the run is to end, its undo steps need not wait for a body that stands still.
+        if expire_attempt(claim, self._pages(changes), due_at) or begin_asked(claim):
             self.session.lease.lost = True
 
 

@@ -20,11 +20,11 @@ logger = logging.getLogger("django_durable.step")
 class CurrentStep:
     """The attempt that is running now."""
 
-    def __init__(self, *, execution_id: UUID, position: int, attempt: int, name: str, lease: Lease) -> None:
+    def __init__(self, *, execution_id: UUID, idempotency_key: str, attempt: int, name: str, lease: Lease) -> None:
         self.execution_id = execution_id
         self.attempt = attempt
         self.name = name
-        self.idempotency_key = f"{execution_id}:{position}"
+        self.idempotency_key = idempotency_key
         self.last_heartbeat: Any = None
         self.lines: list[dict[str, Any]] = []
         self._lease = lease

@@ -10,7 +10,8 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
@@ -41,8 +42,11 @@ from django_durable.engine.ownership import (
 )
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.leave import Pages, merge_tags
+from django_durable.engine.transitions.undo import begin_asked
 from django_durable.engine.transitions.wait import Waited, read_outcome, wait_for_messages
+from django_durable.engine.undos import FINAL, UndoList, note_mark
 from django_durable.errors import DurableError, NonDeterminismError
+from django_durable.models.checkpoint import WHOLE
 from django_durable.sql import Sql, build, execute, fetch
 
 T = TypeVar("T")
@@ -57,6 +61,14 @@ class Session:
         self.lease = lease
         self.stop = stop or threading.Event()
         self.history: dict[int, Record] = {}
+        # Undo steps by the position of their registration, and what the body registered there in this turn.
+        self.undone: dict[int, Record] = {}
+        self.undos = UndoList()
+        self.registered: dict[int, Any] = {}
+        # In undo mode the body is only followed, as far as its history goes; undo steps alone are run.
+        self.undoing = claim.row["status"] == "compensating"
+        # The run is to end, and this turn has to stop so that its undo steps may begin.
+        self.ending = False
         self.position = 0
         self.suspended = False
         self.broken: DurableError | None = None
@@ -65,11 +77,23 @@ class Session:
         self._in_hand: list[dict[str, Any]] = []
         self._recorded = 0
         self._thread = threading.get_ident()
+        claim.undoing = lease.undoing = self.undoing
 
     def load(self) -> None:
         """Read the journal, once, after the claim's commit."""
-        self.history = self.persistently(lambda: load(self.claim.using, self.claim.id))
+        self.history, self.undone = self.persistently(lambda: load(self.claim.using, self.claim.id))
         self._recorded = max(self.history, default=-1) + 1
+        for position, record in self.undone.items():
+            if record.status in FINAL:
+                self.undos.settle(position, record.status)
+
+    def undos_of_history(self) -> UndoList:
+        """Which undo steps the run has by its journal, as far as that was loaded."""
+        undos = UndoList(outcomes=self.undos.outcomes)
+        for position in sorted(self.history):
+            record = self.history[position]
+            note_mark(undos, position, record.kind, record.name, record.encoded_output)
+        return undos
 
     @property
     def replaying(self) -> bool:
@@ -98,11 +122,15 @@ class Session:
         position = self.position
         record = self.history.get(position)
         if record is None:
+            if self.undoing and position >= self._recorded:
+                self.stop_body()
             self._stop_at_boundary(position)
             if position < self._recorded:
                 self._refuse(mismatch.derived_value(position, kind, name))
         elif (record.kind, record.name) != (kind, name):
             self._refuse(mismatch.other_operation(record, kind, name))
+        elif self.undoing and record.status not in FINAL:
+            self.stop_body()
         self.position = position + 1
         return position, record
 
@@ -112,6 +140,8 @@ class Session:
         record = self.history.get(self.position)
         if record is not None:
             self._refuse(mismatch.other_operation(record, kind, ""))
+        if self.undoing and self.position >= self._recorded:
+            self.stop_body()
         self.position += 1
         return self.position - 1
 
@@ -121,6 +151,11 @@ class Session:
             record = self.history[min(p for p in self.history if p >= self.position)]
             self.broken = mismatch.early_end(record)
             raise self.broken
+
+    def stop_body(self) -> NoReturn:
+        """End the body here without leaving the execution: in undo mode, where its history ends."""
+        self.suspended = True
+        raise Suspended
 
     def _refuse(self, error: NonDeterminismError) -> NoReturn:
         self.broken = error
@@ -144,20 +179,22 @@ class Session:
     def before_body(self) -> None:
         """What must hold before user code with effects starts: values are recorded, the lease is held."""
         self.flush()
-        if self.pause_asked:
+        if self.pause_asked and not self.claim.undoing:
             self.position -= 1
             self.leave(lambda pages: leave.pause_here(self.claim, pages))
         if self.stop.is_set():
             self.position -= 1
             self.leave(lambda pages: leave.release(self.claim, pages))
-        if self.lease.cancelled or not self.lease.held:
+        if self.lease.lost or not self.lease.held:
             self.abandon("the lease was lost, or the execution cancelled")
+        if self.lease.cancelled:
+            self.give_up(Refusal.ENDING)
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def keep(self, position: int, kind: str, name: str, output: str) -> None:
+    def keep(self, position: int, kind: str, name: str, output: str | None, **more: Any) -> None:
         """Keep an instant value in hand; it is appended with the next write, before the next body starts."""
-        row = row_for(self.claim, position, kind, name, "completed", encoded_output=output)
+        row = row_for(self.claim, position, kind, name, "completed", encoded_output=output, **more)
         row["started_at"] = row["finished_at"] = self.claim.now()
         self._in_hand.append(row)
 
@@ -170,54 +207,71 @@ class Session:
         """Append one checkpoint, what is in hand before it, in one statement."""
         self._append([row_for(self.claim, position, kind, name, status, **more)])
 
-    def amend(self, position: int, changes: Mapping[str, Any]) -> None:
+    def amend(self, position: int, changes: Mapping[str, Any], *, item: int = WHOLE) -> None:
         """Change the pending checkpoint at a position."""
-        self._write(lambda: fenced_update(self.claim, position, changes), position, expected=1)
+        self._write(lambda: fenced_update(self.claim, position, changes, item=item), position, expected=1, item=item)
 
-    def record(self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+    def record(
+        self,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
+    ) -> None:
         """Append a checkpoint, or change it where a pending one is there already."""
         if record is None:
-            more = {key: item for key, item in changes.items() if key != "status"}
-            self.append(position, kind, name, changes["status"], **more)
+            more = {key: change for key, change in changes.items() if key != "status"}
+            self.append(position, kind, name, changes["status"], item=item, **more)
         else:
             self.flush()
-            self.amend(position, changes)
+            self.amend(position, changes, item=item)
 
     def pages(self) -> Pages:
         """What is in hand, to be written with a transition."""
         return Pages(rows=tuple(self._in_hand))
 
     def pages_with(
-        self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]
+        self,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
     ) -> Pages:
         """What is in hand, and one more checkpoint, new or changed."""
         if record is not None:
-            return Pages(rows=tuple(self._in_hand), position=position, changes=changes)
-        more = {key: item for key, item in changes.items() if key != "status"}
-        row = row_for(self.claim, position, kind, name, changes["status"], **more)
+            return Pages(rows=tuple(self._in_hand), position=position, changes=changes, item=item)
+        more = {key: change for key, change in changes.items() if key != "status"}
+        row = row_for(self.claim, position, kind, name, changes["status"], item=item, **more)
         return Pages(rows=(*self._in_hand, row))
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
         rows = [*self._in_hand, *rows]
-        self._write(lambda: fenced_insert(self.claim, rows), rows[-1]["position"], expected=len(rows))
+        last = rows[-1]
+        self._write(lambda: fenced_insert(self.claim, rows), last["position"], expected=len(rows), item=last["item"])
         self._in_hand.clear()
 
-    def _write(self, statement: Callable[[], Sql], position: int, *, expected: int) -> None:
+    def _write(self, statement: Callable[[], Sql], position: int, *, expected: int, item: int = WHOLE) -> None:
         written = self.persistently(lambda: fetch(self.claim.using, statement()))
         if len(written) == expected:
             self.pause_asked = self.pause_asked or any(bool(row[0]) for row in written)
             return
-        why = self._explain(position)
+        why = self._explain(position, item=item)
         if why is Refusal.MINE:
             self.pause_asked = self.persistently(lambda: pause_is_asked(self.claim))
             return
         if why is Refusal.FOREIGN:
             self._refuse(mismatch.other_turn(position))
-        self.abandon(why.value)
+        self.give_up(why)
 
-    def _explain(self, position: int | None = None) -> Refusal:
+    def _explain(self, position: int | None = None, *, item: int = WHOLE) -> Refusal:
         """Why a write was refused; asked again through lost connections, like the write itself."""
-        return self.persistently(lambda: explain_refusal(self.claim, position))
+        return self.persistently(lambda: explain_refusal(self.claim, position, item=item))
 
     def wait(
         self,
@@ -252,7 +306,7 @@ class Session:
 
         waited = self.persistently(attempt)
         if waited.refused:
-            self.abandon(self._explain(position).value)
+            self.give_up(self._explain(position))
         if waited.suspended:
             self.suspended = True
             raise Suspended
@@ -273,7 +327,7 @@ class Session:
             return merge_tags(self.claim, Pages(rows=rows), tags)
 
         if not self.persistently(attempt):
-            self.abandon(self._explain(position).value)
+            self.give_up(self._explain(position))
         self._in_hand.clear()
 
     def touch(self) -> bool:
@@ -287,9 +341,35 @@ class Session:
         """End the turn by a committed transition that gives the execution up."""
         written = pages if pages is not None else self.pages()
         if not self.persistently(lambda: transition(written)):
-            self.abandon(self._explain().value)
+            self.give_up(self._explain())
         self.suspended = True
         raise Suspended
+
+    def refuse_write(self) -> NoReturn:
+        """End the turn after a write that the fence refused."""
+        self.give_up(self._explain())
+
+    def give_up(self, why: Refusal) -> NoReturn:
+        """End the turn after a refused write; where the run is to end, ``hand_over`` follows its body."""
+        if why is Refusal.ENDING:
+            self.ending = self.suspended = True
+            raise Abandoned(why.value)
+        self.abandon(why.value)
+
+    def hand_over(self) -> None:
+        """The body has been left: what this turn was asked to make room for, its undo steps, may begin."""
+        if self.ending and not self.lease.lost:
+            self.persistently(lambda: begin_asked(self.claim))
+
+    @contextmanager
+    def undo_rights(self) -> Iterator[None]:
+        """Run undo steps within this turn: a cancel does not stop them, and a pause waits until they are done."""
+        before = self.claim.undoing
+        self.claim.undoing = self.lease.undoing = True
+        try:
+            yield
+        finally:
+            self.claim.undoing = self.lease.undoing = before
 
     def abandon(self, why: str) -> NoReturn:
         """End the turn without another write."""

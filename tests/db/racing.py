@@ -128,7 +128,7 @@ def owner() -> UUID | None:
 
 def journal(execution: Execution[Any]) -> dict[int, Record]:
     """What a turn that begins now would read."""
-    return load(USING, execution.pk)
+    return load(USING, execution.pk)[0]
 
 
 def refusal(claimed: Claimed, position: int = 0) -> Refusal:

@@ -49,7 +49,7 @@ def test_a_zombie_that_comes_after_the_takeover_writes_nothing(project: Project)
     with racers() as (zombie, heir):
         old = zombie.run(claim_one)
         new = heir.run(lambda: take_over(lapsed()))
-        seen = heir.run(load, USING, execution.pk)
+        seen = heir.run(load, USING, execution.pk)[0]
 
         assert zombie.run(append, old) == 0
         assert zombie.run(refusal, old) is Refusal.LOST
