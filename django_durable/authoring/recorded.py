@@ -25,6 +25,7 @@ class ReadHistory:
     start: Mapping[str, Any]
     encoded_input: str
     records: dict[int, Record]
+    undone: dict[int, Record]
 
 
 def export_history(execution: Execution[Any]) -> list[dict[str, Any]]:
@@ -82,12 +83,13 @@ def read_history(history: Sequence[Mapping[str, Any]]) -> ReadHistory:
         raise ValueError(f"format {start.get('format')!r} of a history is not known here; this code reads {FORMAT}")
     tagged = start.get("values") == TAGGED
     records: dict[int, Record] = {}
+    undone: dict[int, Record] = {}
     for entry in entries:
-        # Items of a map share their position; the record of the whole comes first.
-        records.setdefault(entry["position"], _record(entry, tagged))
-    return ReadHistory(
-        start=start, encoded_input=_stored(start.get("input") or {}, tagged, "the input"), records=records
-    )
+        # Items of a map share their position, and so does an undo step its registration's; the whole comes first.
+        found = undone if entry["kind"] == "undo" else records
+        found.setdefault(entry["position"], _record(entry, tagged))
+    encoded_input = _stored(start.get("input") or {}, tagged, "the input")
+    return ReadHistory(start=start, encoded_input=encoded_input, records=records, undone=undone)
 
 
 def _record(entry: Mapping[str, Any], tagged: bool) -> Record:

@@ -81,9 +81,12 @@ class Session:
 
     def load(self) -> None:
         """Read the journal, once, after the claim's commit."""
-        self.history, self.undone = self.persistently(lambda: load(self.claim.using, self.claim.id))
-        self._recorded = max(self.history, default=-1) + 1
-        for position, record in self.undone.items():
+        self._take(*self.persistently(lambda: load(self.claim.using, self.claim.id)))
+
+    def _take(self, history: dict[int, Record], undone: dict[int, Record]) -> None:
+        self.history, self.undone = history, undone
+        self._recorded = max(history, default=-1) + 1
+        for position, record in undone.items():
             if record.status in FINAL:
                 self.undos.settle(position, record.status)
 
