@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from django.db import DatabaseError, connections, transaction
 
@@ -36,6 +36,9 @@ ATTEMPTS_KEPT = (3, 7)
 class Attempts:
     """All attempts of one step at one position of one turn."""
 
+    kind: ClassVar = "step"
+    item = WHOLE
+
     def __init__(
         self,
         session: Session | StepSession,
@@ -44,12 +47,13 @@ class Attempts:
         record: Record | None,
         arguments: str,
         *,
-        item: int = WHOLE,
+        item: int | None = None,
         last_heartbeat: Any = None,
         beat: Callable[[Any], None] | None = None,
     ) -> None:
         self.session = session
-        self.item = item
+        if item is not None:
+            self.item = item
         self.last_heartbeat = last_heartbeat
         self.beat = beat
         self.step = step
@@ -116,25 +120,35 @@ class Attempts:
         if connections[using].vendor != "sqlite":
             return
         if not self.session.touch():
-            self.session.abandon("the token is gone")
+            self.session.refuse_write()
 
     def _was_committed(self) -> bool:
         self.session.load()
-        record = self.session.history.get(self.position)
+        record = self._stored()
         return record is not None and record.status == "completed"
 
     def _committed_output(self) -> str:
-        return self.session.history[self.position].encoded_output or "null"
+        record = self._stored()
+        return (record.encoded_output if record is not None else None) or "null"
+
+    def _stored(self) -> Record | None:
+        """What the journal has of it."""
+        return self.session.history.get(self.position)
+
+    @property
+    def idempotency_key(self) -> str:
+        """What is equal on every attempt and belongs to no other step."""
+        index = f".{self.item}" if self.item > WHOLE else ""
+        return f"{self.session.claim.id}:{self.position}{index}"
 
     def _call(self) -> Any:
         args, kwargs = decode(self.arguments)
         step = CurrentStep(
             execution_id=self.session.claim.id,
-            position=self.position,
+            idempotency_key=self.idempotency_key,
             attempt=self.ended + 1,
             name=self.step.name,
             lease=self.session.lease,
-            item=self.item,
             last_heartbeat=self.last_heartbeat,
             beat=self._beat,
         )
@@ -181,7 +195,7 @@ class Attempts:
         return json.dumps(lines) if lines else ""
 
     def _record(self, changes: dict[str, Any]) -> None:
-        self.session.record(self.record, self.position, "step", self.step.name, changes)
+        self.session.record(self.record, self.position, self.kind, self.step.name, changes, item=self.item)
 
     def _announce(self, started_at: datetime) -> None:
         """An at-most-once body is announced before it starts, so that a crash in it is seen."""
@@ -190,13 +204,13 @@ class Attempts:
         changes = {"status": "pending", "begun": self.ended + 1, "started_at": self.first_started_at}
         self._record(changes)
         self.begun = self.ended + 1
-        self._now_pending(started_at)
+        self.record = self._as_pending(started_at)
 
-    def _now_pending(self, started_at: datetime | None) -> None:
-        self.record = Record(
+    def _as_pending(self, started_at: datetime | None) -> Record:
+        return Record(
             position=self.position,
-            item=-1,
-            kind="step",
+            item=self.item,
+            kind=self.kind,
             name=self.step.name,
             status="pending",
             attempt=self.ended,
@@ -226,9 +240,11 @@ class Attempts:
         self.ended = self.begun = attempt
         delay = (due_at - self.session.claim.now()).total_seconds()
         if delay > config().inline_retry_seconds or not self.session.waits_for_retry:
-            self.session.try_again_at(due_at, self.record, self.position, "step", self.step.name, changes)
+            self.session.try_again_at(
+                due_at, self.record, self.position, self.kind, self.step.name, changes, item=self.item
+            )
         self._record(changes)
-        self._now_pending(started_at)
+        self.record = self._as_pending(started_at)
         self._wait_for_due_time(due_at)
 
     def next_due(self, error: BaseException, attempt: int) -> datetime | None:
@@ -313,7 +329,9 @@ class Attempts:
         attempt = self.ended + 1
         due_at = None if clock == "total_timeout" else self.next_due(late, attempt)
         changes = self.failure(late, attempt, due_at, None)
-        if self.session.expire(due_at, self.record, self.position, "step", self.step.name, changes):
+        if self.session.expire(
+            due_at, self.record, self.position, self.kind, self.step.name, changes, item=self.item
+        ):
             self.session.lease.lost = True
 
 

@@ -11,7 +11,6 @@ from uuid import UUID
 from django_durable.authoring.log_line import log_line
 from django_durable.engine.lease_state import Lease
 from django_durable.errors import ExecutionCancelled, NotInStep
-from django_durable.models.checkpoint import WHOLE
 
 LINES_PER_ATTEMPT = 100
 """Log lines kept of one attempt."""
@@ -26,18 +25,17 @@ class CurrentStep:
         self,
         *,
         execution_id: UUID,
-        position: int,
+        idempotency_key: str,
         attempt: int,
         name: str,
         lease: Lease,
-        item: int = WHOLE,
         last_heartbeat: Any = None,
         beat: Callable[[Any], None] | None = None,
     ) -> None:
         self.execution_id = execution_id
         self.attempt = attempt
         self.name = name
-        self.idempotency_key = f"{execution_id}:{position}" + (f".{item}" if item > WHOLE else "")
+        self.idempotency_key = idempotency_key
         self.last_heartbeat: Any = last_heartbeat
         self.lines: list[dict[str, Any]] = []
         self._lease = lease

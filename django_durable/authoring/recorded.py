@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django_durable.engine.journal import Record
 from django_durable.models import Checkpoint, Execution
-from django_durable.models.checkpoint import WHOLE
+from django_durable.models.checkpoint import UNDO, WHOLE
 from django_durable.payloads import encode, to_tagged
 
 FORMAT = 1
@@ -24,7 +24,7 @@ class ReadHistory:
 
     start: Mapping[str, Any]
     encoded_input: str
-    records: dict[int, Record]
+    records: list[Record]
 
 
 def export_history(execution: Execution[Any]) -> list[dict[str, Any]]:
@@ -81,22 +81,26 @@ def read_history(history: Sequence[Mapping[str, Any]]) -> ReadHistory:
     if start.get("format") != FORMAT:
         raise ValueError(f"format {start.get('format')!r} of a history is not known here; this code reads {FORMAT}")
     tagged = start.get("values") == TAGGED
-    records: dict[int, Record] = {}
+    records: list[Record] = []
+    last: dict[int, int] = {}
     for entry in entries:
-        # Items of a map share their position; the record of the whole comes first.
-        records.setdefault(entry["position"], _record(entry, tagged))
-    return ReadHistory(
-        start=start, encoded_input=_stored(start.get("input") or {}, tagged, "the input"), records=records
-    )
+        position = entry["position"]
+        # Items of a map share their position, and so does an undo step its registration's; the whole comes first.
+        item = UNDO if entry["kind"] == "undo" else last.get(position, WHOLE - 1) + 1
+        if item != UNDO:
+            last[position] = item
+        records.append(_record(entry, item, tagged))
+    encoded_input = _stored(start.get("input") or {}, tagged, "the input")
+    return ReadHistory(start=start, encoded_input=encoded_input, records=records)
 
 
-def _record(entry: Mapping[str, Any], tagged: bool) -> Record:
+def _record(entry: Mapping[str, Any], item: int, tagged: bool) -> Record:
     position, status = entry["position"], entry.get("status", "completed")
     attempts = entry.get("attempts") or 0
     output, error = entry.get("output"), entry.get("error")
     return Record(
         position=position,
-        item=WHOLE,
+        item=item,
         kind=entry["kind"],
         name=entry.get("name") or "",
         status=status,

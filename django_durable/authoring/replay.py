@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from math import inf
-from typing import Any, NoReturn
+from typing import Any
 from uuid import UUID
 
 from django_durable.authoring.arguments import bound_arguments
@@ -32,7 +32,7 @@ def find_departure(workflow: Workflow[..., Any], read: ReadHistory) -> str | Non
     Calls the workflow's body without database and without running any step. Every operation has to meet the record
     of its position; behind the last record the code may do what it likes, as a run that was under way would.
     """
-    return _follow(ReplaySession(_claim_of(workflow, read), read.records), workflow, read)
+    return _follow(ReplaySession(_claim_of(workflow, read), read), workflow, read)
 
 
 def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHistory) -> str | None:
@@ -73,10 +73,15 @@ def _unread(session: ReplaySession, raised: Exception | None) -> str | None:
 class ReplaySession(Session):
     """Answers from a history and stops where that ends. It writes nothing and knows no database."""
 
-    def __init__(self, claim: Claimed, records: dict[int, Record]) -> None:
+    def __init__(self, claim: Claimed, read: ReadHistory) -> None:
         super().__init__(claim, Lease(claim.hint_id, claim.token, inf))
-        self.history = records
-        self._recorded = max(records, default=-1) + 1
+        self.learn(read.records)
+        self._recorded = max(self.history, default=-1) + 1
+
+    @property
+    def only_follows(self) -> bool:
+        """Always: nothing is carried out."""
+        return True
 
     def first_unread(self) -> Record | None:
         """The first record that the code has not asked for."""
@@ -84,17 +89,13 @@ class ReplaySession(Session):
 
     def enter(self, kind: str, name: str) -> tuple[int, Record | None]:
         position, record = super().enter(kind, name)
-        if record is not None and record.status not in ("completed", "failed"):
-            self._stop()  # what was under way when the history was taken
+        if record is not None and not (record.is_over or record.is_elsewhere):
+            self.stop_body()  # what was under way when the history was taken
         return position, record
 
     def _stop_at_boundary(self, position: int) -> None:
         if position >= self._recorded:
-            self._stop()
-
-    def _stop(self) -> NoReturn:
-        self.suspended = True
-        raise Suspended
+            self.stop_body()
 
 
 def _claim_of(workflow: Workflow[..., Any], read: ReadHistory) -> Claimed:

@@ -150,6 +150,16 @@ def acknowledge(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID) -> 
     )
 
 
+def revoke(connection: BaseDatabaseWrapper, execution_id: UUID) -> Sql:
+    """Tell the holder of the execution's lease, at its next renewal, that its work is no longer wanted."""
+    changes = assignments(connection, DispatchHint, {"revoked": True})
+    return build(
+        f"UPDATE {TABLE} SET {{changes}} WHERE execution_id = {{id}} AND token IS NOT NULL AND {{guard}}",
+        changes=changes,
+        id=_value(connection, "execution_id", execution_id),
+    )
+
+
 def put_back(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID, due_at: datetime | Sql) -> Sql:
     """Give up the lease on one hint; it is due again at ``due_at``."""
     changes = assignments(connection, DispatchHint, {"token": None, "owner": "", "due_at": due_at})

@@ -58,6 +58,11 @@ class SpineWork:
         self._told.append(hints.delete_all(connections[self.spine], execution_id))
         return self
 
+    def revoke(self, execution_id: UUID) -> SpineWork:
+        """Whoever holds its lease is to stop; the renewal tells it."""
+        self._told.append(hints.revoke(connections[self.spine], execution_id))
+        return self
+
     def withdraw(self, execution_id: UUID, revision: int) -> SpineWork:
         """Unleased hints of earlier revisions no longer count."""
         self._told.append(hints.delete_older(connections[self.spine], execution_id, revision))

@@ -53,6 +53,8 @@ class Claimed:
     # Taken before the claim's statement was sent, so the local end of the lease is never later than the real one.
     sent_at: float
     received_at: float = field(default_factory=time.monotonic)
+    # While undo steps run: they are recorded whatever the run is to end as.
+    undoing: bool = False
 
     @property
     def id(self) -> UUID:

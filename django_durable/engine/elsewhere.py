@@ -43,7 +43,7 @@ def start_elsewhere(session: Session, rows: Sequence[Mapping[str, Any]], then: C
         if why is Refusal.FOREIGN:
             session.refuse(mismatch.other_turn(position))
         if why is not Refusal.MINE:
-            session.abandon(why.value)
+            session.give_up(why)
     session.written()
     session.learn(record_of(row, claim.token) for row in rows)
 
@@ -64,7 +64,7 @@ def await_results(
 
     found = session.persistently(lambda: repeated(claim.using, attempt))
     if found.refused:
-        session.abandon(session.explain().value)
+        session.refuse_write()
     if found.records is None:
         session.suspended = True
         raise Suspended
@@ -81,5 +81,5 @@ def change_elsewhere(session: Session, change: Callable[[], bool | None]) -> boo
     """A transition on what runs elsewhere; ``None`` from it means that the fence refused."""
     changed = session.persistently(change)
     if changed is None:
-        session.abandon(session.explain().value)
+        session.refuse_write()
     return changed

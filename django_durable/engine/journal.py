@@ -1,8 +1,8 @@
 """The journal: one checkpoint a position, appended under the fence.
 
-The fence is the execution's row: its token, its epoch, a status that runs, and no cancel. An append selects
-from that row ``FOR SHARE``, so it and a take-over wait for each other; a weaker lock lets a dead worker's row
-through after the new owner has read the journal.
+The fence is the execution's row: its token, its epoch, a status that runs, and no end that was asked for (undo
+steps are recorded all the same). An append selects from that row ``FOR SHARE``, so it and a take-over wait for each
+other; a weaker lock lets a dead worker's row through after the new owner has read the journal.
 """
 
 from __future__ import annotations
@@ -73,6 +73,18 @@ class Record:
     attempts_log: str
     queued_at: datetime | None = None
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it was begun apart from the turn: the run may have gone on without its outcome."""
+        return self.queued_at is not None or self.kind in ("child", "map")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has an outcome: done, failed for good, or called off by the run itself."""
+        return self.status in ("completed", "failed") or (
+            self.status == "cancelled" and self.encoded_error is not None
+        )
+
 
 def load(using: str, execution_id: UUID) -> list[Record]:
     """The whole journal in order: one statement, in a snapshot of its own, after the claim's commit."""
@@ -91,16 +103,19 @@ def record_of(row: Mapping[str, Any], token: UUID) -> Record:
 
 
 def fence(claim: Claimed, *, alias: str = "e", undo: bool = False) -> Sql:
-    """The condition under which this turn may write: its token, epoch and status, and no cancel."""
+    """The condition under which this turn may write: its token, epoch and status, and no end asked for.
+
+    Undo steps (``undo``, or ``claim.undoing`` for all that a turn writes) are recorded whatever it is to end as.
+    """
     connection = connections[claim.using]
 
     def bound(name: str, item: object) -> Sql:
         return value(connection, field_of(Execution, name), item)
 
-    not_cancelled = "" if undo else f" AND {alias}.cancel_requested_at IS NULL"
+    not_ending = "" if undo or claim.undoing else f" AND {alias}.ending_as = ''"
     return build(
         f"{alias}.id = {{id}} AND {alias}.lease_token = {{token}} AND {alias}.epoch = {{epoch}}"
-        f" AND {alias}.status IN ({listed(SOURCES['append'])}){not_cancelled}",
+        f" AND {alias}.status IN ({listed(SOURCES['append'])}){not_ending}",
         id=bound("id", claim.id),
         token=bound("lease_token", claim.token),
         epoch=bound("epoch", claim.row["epoch"]),
@@ -152,12 +167,12 @@ def fenced_insert(claim: Claimed, rows: Sequence[Mapping[str, Any]]) -> Sql:
     )
 
 
-def fenced_update(claim: Claimed, position: int, changes: Mapping[str, Any]) -> Sql:
+def fenced_update(claim: Claimed, position: int, changes: Mapping[str, Any], *, item: int = WHOLE) -> Sql:
     """Change the pending checkpoint at a position, and tell whether a pause was asked for."""
     connection = connections[claim.using]
     sets = set_clause(claim, changes)
     where = build(
-        "c.position = {position} AND c.item = -1 AND c.status = 'pending'",
+        f"c.position = {{position}} AND c.item = {item} AND c.status = 'pending'",
         position=value(connection, field_of(Checkpoint, "position"), position),
     )
     if is_postgres(connection):
@@ -197,12 +212,12 @@ def insert_within(claim: Claimed, row: Mapping[str, Any]) -> Sql:
     return insert_row(connection, Checkpoint, values)
 
 
-def update_within(claim: Claimed, position: int, changes: Mapping[str, Any]) -> Sql:
+def update_within(claim: Claimed, position: int, changes: Mapping[str, Any], *, item: int = WHOLE) -> Sql:
     """Change one pending checkpoint as the consequence of a batch whose guard held the fence."""
     connection = connections[claim.using]
     return build(
         f"UPDATE {CHECKPOINT} SET {{sets}} WHERE execution_id = {{id}} AND position = {{position}}"
-        " AND item = -1 AND status = 'pending' AND {guard}",
+        f" AND item = {item} AND status = 'pending' AND {{guard}}",
         sets=set_clause(claim, changes),
         id=value(connection, field_of(Checkpoint, "execution_id"), claim.id),
         position=value(connection, field_of(Checkpoint, "position"), position),

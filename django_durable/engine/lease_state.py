@@ -16,7 +16,7 @@ class Lease:
     attempt's time, the execution's deadline.
     """
 
-    __slots__ = ("_clocks", "_lock", "ends", "hint_id", "lost", "revoked", "token")
+    __slots__ = ("_clocks", "_lock", "ends", "hint_id", "lost", "revoked", "token", "undoing")
 
     def __init__(self, hint_id: UUID, token: UUID, ends: float) -> None:
         self.hint_id = hint_id
@@ -24,6 +24,8 @@ class Lease:
         self.ends = ends
         self.lost = False
         self.revoked = False
+        # A cancel revokes the work under way, never the undo steps that it asks for.
+        self.undoing = False
         self._lock = threading.Lock()
         self._clocks: dict[str, tuple[float, Callable[[], None]]] = {}
 
@@ -35,7 +37,7 @@ class Lease:
     @property
     def cancelled(self) -> bool:
         """Whether what runs under this lease is no longer wanted."""
-        return self.lost or self.revoked
+        return self.lost or (self.revoked and not self.undoing)
 
     def set_clock(self, name: str, at: float, action: Callable[[], None]) -> None:
         """Have the renewal thread run ``action`` once at monotonic time ``at``, unless cleared before."""

@@ -88,8 +88,9 @@ def _deliver(
             return known
     if row["status"] == "continued" and row["successor_id"] is not None:
         return _deliver(using, row["successor_id"], channel, payload, dedup_key, exclusive=exclusive)
-    if row["status"] in CLOSED:
-        raise ExecutionClosed(f"execution {execution_id} is {row['status']}; it takes no more messages")
+    if row["status"] in CLOSED or row["ending_as"]:
+        how = row["status"] if row["status"] in CLOSED else f"ending as {row['ending_as']}"
+        raise ExecutionClosed(f"execution {execution_id} is {how}; it takes no more messages")
     wakes = row["status"] == "waiting" and channel in json.loads(row["awaiting"] or "[]")
     if wakes and not exclusive and is_postgres(connections[using]):
         raise _MustWake

@@ -9,9 +9,10 @@ from django.db import connections
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.journal import CHECKPOINT, EXECUTION
 from django_durable.models import Checkpoint, Execution
+from django_durable.models.checkpoint import WHOLE
 from django_durable.sql import build, convert, fetch, field_of, value
 
-_READ = ("lease_token", "epoch", "status", "cancel_requested_at")
+_READ = ("lease_token", "epoch", "status", "ending_as")
 
 
 class Suspended(BaseException):
@@ -26,23 +27,23 @@ class Refusal(Enum):
     """Why a fenced write touched no row."""
 
     LOST = "the token is gone"
-    CANCELLED = "a cancel was accepted"
+    ENDING = "the run is to end: a cancel was accepted, or its time is over"
     MINE = "it had been committed before"
     FOREIGN = "another record is at this position"
     UNKNOWN = "the fence holds and there is no record"
 
 
-def explain_refusal(claim: Claimed, position: int | None = None) -> Refusal:
+def explain_refusal(claim: Claimed, position: int | None = None, *, item: int = WHOLE) -> Refusal:
     """Decide by one read what a refused write of this claim means. ``position``: the one to be written."""
     connection = connections[claim.using]
-    row, writer = _read(claim, position)
+    row, writer = _read(claim, position, item)
     if row is None:
         return Refusal.LOST
     state = convert(connection, Execution, _READ, row)
     if state["lease_token"] != claim.token or state["epoch"] != claim.row["epoch"]:
         return Refusal.LOST
-    if state["cancel_requested_at"] is not None:
-        return Refusal.CANCELLED
+    if state["ending_as"] and not claim.undoing:
+        return Refusal.ENDING
     if state["status"] not in ("running", "compensating"):
         return Refusal.LOST
     if writer is None:
@@ -58,14 +59,14 @@ def pause_is_asked(claim: Claimed) -> bool:
     return any(bool(row[0]) for row in fetch(claim.using, statement))
 
 
-def _read(claim: Claimed, position: int | None) -> tuple[tuple[object, ...] | None, object]:
+def _read(claim: Claimed, position: int | None, item: int) -> tuple[tuple[object, ...] | None, object]:
     connection = connections[claim.using]
     rows = fetch(
         claim.using,
         build(
-            "SELECT e.lease_token, e.epoch, e.status, e.cancel_requested_at, c.lease_token"
+            "SELECT e.lease_token, e.epoch, e.status, e.ending_as, c.lease_token"
             f" FROM {EXECUTION} e LEFT JOIN {CHECKPOINT} c"
-            " ON c.execution_id = e.id AND c.position = {position} AND c.item = -1 WHERE e.id = {id}",
+            f" ON c.execution_id = e.id AND c.position = {{position}} AND c.item = {item} WHERE e.id = {{id}}",
             position=value(connection, field_of(Checkpoint, "position"), -1 if position is None else position),
             id=value(connection, field_of(Execution, "id"), claim.id),
         ),

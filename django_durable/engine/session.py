@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
@@ -37,9 +38,11 @@ from django_durable.engine.persistence import persistently
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.engine.transitions.leave import Pages, merge_tags
+from django_durable.engine.transitions.undo import begin_asked
 from django_durable.engine.transitions.wait import Waited, read_outcome, wait_for_messages
+from django_durable.engine.undos import FINAL, UndoList, note_mark
 from django_durable.errors import DurableError, NonDeterminismError
-from django_durable.models.checkpoint import WHOLE
+from django_durable.models.checkpoint import UNDO, WHOLE
 from django_durable.sql import Sql, build, execute, fetch
 
 T = TypeVar("T")
@@ -58,6 +61,14 @@ class Session:
         self.stop = stop or threading.Event()
         self.history: dict[int, Record] = {}
         self.items: dict[int, dict[int, Record]] = {}
+        # Undo steps by the position of their registration, and what the body registered there in this turn.
+        self.undone: dict[int, Record] = {}
+        self.undos = UndoList()
+        self.registered: dict[int, Any] = {}
+        # In undo mode the body is only followed, as far as its history goes; undo steps alone are run.
+        self.undoing: bool = claim.row["status"] == "compensating"
+        # The run is to end, and this turn has to stop so that its undo steps may begin.
+        self.ending = False
         self.position = 0
         self.suspended = False
         self.broken: DurableError | None = None
@@ -66,18 +77,31 @@ class Session:
         self._in_hand: list[dict[str, Any]] = []
         self._recorded = 0
         self._thread = threading.get_ident()
+        claim.undoing = lease.undoing = self.undoing
 
     def load(self) -> None:
         """Read the journal, once, after the claim's commit."""
-        self.history, self.items = {}, {}
+        self.history, self.items, self.undone = {}, {}, {}
         self.learn(self.persistently(lambda: load(self.claim.using, self.claim.id)))
         self._recorded = max(self.history, default=-1) + 1
+
+    def undos_of_history(self) -> UndoList:
+        """Which undo steps the run has by its journal, as far as that was loaded."""
+        undos = UndoList(outcomes=self.undos.outcomes)
+        for position in sorted(self.history):
+            record = self.history[position]
+            note_mark(undos, position, record.kind, record.name, record.encoded_output)
+        return undos
 
     def learn(self, records: Iterable[Record]) -> None:
         """Take records as they are in the database now."""
         for record in records:
             if record.item == WHOLE:
                 self.history[record.position] = record
+            elif record.item == UNDO:
+                self.undone[record.position] = record
+                if record.status in FINAL:
+                    self.undos.settle(record.position, record.status)
             else:
                 self.items.setdefault(record.position, {})[record.item] = record
 
@@ -85,6 +109,11 @@ class Session:
     def replaying(self) -> bool:
         """Whether the next position has a record."""
         return self.position in self.history
+
+    @property
+    def only_follows(self) -> bool:
+        """Whether the body is only followed as far as its history goes: in undo mode, or by a test."""
+        return self.undoing
 
     @property
     def has_elsewhere(self) -> bool:
@@ -116,11 +145,15 @@ class Session:
         position = self.position
         record = self.history.get(position)
         if record is None:
+            if self.undoing and position >= self._recorded:
+                self.stop_body()
             self._stop_at_boundary(position)
             if position < self._recorded:
                 self.refuse(mismatch.derived_value(position, kind, name))
         elif (record.kind, record.name) != (kind, name):
             self.refuse(mismatch.other_operation(record, kind, name))
+        elif self.undoing and not (record.is_over or record.is_elsewhere):
+            self.stop_body()
         self.position = position + 1
         return position, record
 
@@ -130,6 +163,8 @@ class Session:
         record = self.history.get(self.position)
         if record is not None:
             self.refuse(mismatch.other_operation(record, kind, ""))
+        if self.undoing and self.position >= self._recorded:
+            self.stop_body()
         self.position += 1
         return self.position - 1
 
@@ -139,6 +174,11 @@ class Session:
             record = self.history[min(p for p in self.history if p >= self.position)]
             self.broken = mismatch.early_end(record)
             raise self.broken
+
+    def stop_body(self) -> NoReturn:
+        """End the body here without leaving the execution: in undo mode, where its history ends."""
+        self.suspended = True
+        raise Suspended
 
     def refuse(self, error: NonDeterminismError) -> NoReturn:
         """Stop: the code does not match the history. The execution will be blocked."""
@@ -163,20 +203,22 @@ class Session:
     def before_body(self) -> None:
         """What must hold before user code with effects starts: values are recorded, the lease is held."""
         self.flush()
-        if self.pause_asked:
+        if self.pause_asked and not self.claim.undoing:
             self.position -= 1
             self.leave(lambda pages: leave.pause_here(self.claim, pages))
         if self.stop.is_set():
             self.position -= 1
             self.leave(lambda pages: leave.release(self.claim, pages))
-        if self.lease.cancelled or not self.lease.held:
+        if self.lease.lost or not self.lease.held:
             self.abandon("the lease was lost, or the execution cancelled")
+        if self.lease.cancelled:
+            self.give_up(Refusal.ENDING)
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def keep(self, position: int, kind: str, name: str, output: str) -> None:
+    def keep(self, position: int, kind: str, name: str, output: str | None, **more: Any) -> None:
         """Keep an instant value in hand; it is appended with the next write, before the next body starts."""
-        row = row_for(self.claim, position, kind, name, "completed", encoded_output=output)
+        row = row_for(self.claim, position, kind, name, "completed", encoded_output=output, **more)
         row["started_at"] = row["finished_at"] = self.claim.now()
         self._in_hand.append(row)
 
@@ -189,31 +231,47 @@ class Session:
         """Append one checkpoint, what is in hand before it, in one statement."""
         self._append([row_for(self.claim, position, kind, name, status, **more)])
 
-    def amend(self, position: int, changes: Mapping[str, Any]) -> None:
+    def amend(self, position: int, changes: Mapping[str, Any], *, item: int = WHOLE) -> None:
         """Change the pending checkpoint at a position."""
-        self._write(lambda: fenced_update(self.claim, position, changes), position, expected=1)
+        self._write(lambda: fenced_update(self.claim, position, changes, item=item), position, expected=1, item=item)
 
-    def record(self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+    def record(
+        self,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
+    ) -> None:
         """Append a checkpoint, or change it where a pending one is there already."""
         if record is None:
-            more = {key: item for key, item in changes.items() if key != "status"}
-            self.append(position, kind, name, changes["status"], **more)
+            more = {key: change for key, change in changes.items() if key != "status"}
+            self.append(position, kind, name, changes["status"], item=item, **more)
         else:
             self.flush()
-            self.amend(position, changes)
+            self.amend(position, changes, item=item)
 
     def pages(self) -> Pages:
         """What is in hand, to be written with a transition."""
         return Pages(rows=tuple(self._in_hand))
 
     def pages_with(
-        self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]
+        self,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
     ) -> Pages:
         """What is in hand, and one more checkpoint, new or changed."""
         if record is not None:
-            return Pages(rows=tuple(self._in_hand), position=position, changes=changes)
-        more = {key: item for key, item in changes.items() if key != "status"}
-        row = row_for(self.claim, position, kind, name, changes["status"], **more)
+            return Pages(rows=tuple(self._in_hand), position=position, changes=changes, item=item)
+        more = {key: change for key, change in changes.items() if key != "status"}
+        row = row_for(self.claim, position, kind, name, changes["status"], item=item, **more)
         return Pages(rows=(*self._in_hand, row))
 
     def written(self) -> None:
@@ -222,25 +280,26 @@ class Session:
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
         rows = [*self._in_hand, *rows]
-        self._write(lambda: fenced_insert(self.claim, rows), rows[-1]["position"], expected=len(rows))
+        last = rows[-1]
+        self._write(lambda: fenced_insert(self.claim, rows), last["position"], expected=len(rows), item=last["item"])
         self._in_hand.clear()
 
-    def _write(self, statement: Callable[[], Sql], position: int, *, expected: int) -> None:
+    def _write(self, statement: Callable[[], Sql], position: int, *, expected: int, item: int = WHOLE) -> None:
         written = self.persistently(lambda: fetch(self.claim.using, statement()))
         if len(written) == expected:
             self.pause_asked = self.pause_asked or any(bool(row[0]) for row in written)
             return
-        why = self.explain(position)
+        why = self.explain(position, item=item)
         if why is Refusal.MINE:
             self.pause_asked = self.persistently(lambda: pause_is_asked(self.claim))
             return
         if why is Refusal.FOREIGN:
             self.refuse(mismatch.other_turn(position))
-        self.abandon(why.value)
+        self.give_up(why)
 
-    def explain(self, position: int | None = None) -> Refusal:
+    def explain(self, position: int | None = None, *, item: int = WHOLE) -> Refusal:
         """Why a write was refused; asked again through lost connections, like the write itself."""
-        return self.persistently(lambda: explain_refusal(self.claim, position))
+        return self.persistently(lambda: explain_refusal(self.claim, position, item=item))
 
     def wait(
         self,
@@ -275,7 +334,7 @@ class Session:
 
         waited = self.persistently(attempt)
         if waited.refused:
-            self.abandon(self.explain(position).value)
+            self.give_up(self.explain(position))
         if waited.suspended:
             self.suspended = True
             raise Suspended
@@ -296,7 +355,7 @@ class Session:
             return merge_tags(self.claim, Pages(rows=rows), tags)
 
         if not self.persistently(attempt):
-            self.abandon(self.explain(position).value)
+            self.give_up(self.explain(position))
         self._in_hand.clear()
 
     def touch(self) -> bool:
@@ -310,15 +369,23 @@ class Session:
         """End the turn by a committed transition that gives the execution up."""
         written = pages if pages is not None else self.pages()
         if not self.persistently(lambda: transition(written)):
-            self.abandon(self.explain().value)
+            self.give_up(self.explain())
         self.suspended = True
         raise Suspended
 
     def try_again_at(
-        self, due_at: datetime, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]
+        self,
+        due_at: datetime,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
     ) -> NoReturn:
         """Record a failed attempt and suspend until the next one is due."""
-        pages = self.pages_with(record, position, kind, name, changes)
+        pages = self.pages_with(record, position, kind, name, changes, item=item)
         self.leave(lambda p: leave.suspend(self.claim, p, wake_at=due_at), pages)
 
     def rest_until(self, due_at: datetime) -> NoReturn:
@@ -333,9 +400,41 @@ class Session:
         kind: str,
         name: str,
         changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
     ) -> bool:
-        """Record, from another thread, that an attempt overran its time; whether the body was not faster."""
-        return expire_attempt(self.claim, self.pages_with(record, position, kind, name, changes), due_at)
+        """Record, from another thread, that an attempt overran its time; whether the turn has lost its execution.
+
+        Where the run is to end, its undo steps need not wait for a body that stands still.
+        """
+        pages = self.pages_with(record, position, kind, name, changes, item=item)
+        return expire_attempt(self.claim, pages, due_at) or begin_asked(self.claim)
+
+    def refuse_write(self) -> NoReturn:
+        """End the turn after a write that the fence refused."""
+        self.give_up(self.explain())
+
+    def give_up(self, why: Refusal) -> NoReturn:
+        """End the turn after a refused write; where the run is to end, ``hand_over`` follows its body."""
+        if why is Refusal.ENDING:
+            self.ending = self.suspended = True
+            raise Abandoned(why.value)
+        self.abandon(why.value)
+
+    def hand_over(self) -> None:
+        """The body has been left: what this turn was asked to make room for, its undo steps, may begin."""
+        if self.ending and not self.lease.lost:
+            self.persistently(lambda: begin_asked(self.claim))
+
+    @contextmanager
+    def undo_rights(self) -> Iterator[None]:
+        """Run undo steps within this turn: a cancel does not stop them, and a pause waits until they are done."""
+        before = self.claim.undoing
+        self.claim.undoing = self.lease.undoing = True
+        try:
+            yield
+        finally:
+            self.claim.undoing = self.lease.undoing = before
 
     def abandon(self, why: str) -> NoReturn:
         """End the turn without another write."""

@@ -14,6 +14,7 @@ from django_durable.engine.persistence import persistently
 from django_durable.engine.transitions.step_claim import ClaimedStep
 from django_durable.engine.transitions.step_end import amend_step, hand_back, is_recorded, settle_step, try_again
 from django_durable.errors import DurableError
+from django_durable.models.checkpoint import WHOLE
 
 ENDED = ("completed", "failed")
 
@@ -39,7 +40,16 @@ class StepSession:
         if self.lease.cancelled or not self.lease.held:
             self.abandon("the lease was lost, or the execution cancelled")
 
-    def record(self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+    def record(
+        self,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
+    ) -> None:
         """Record what became of the attempt, or of the one before it. Raises ``Abandoned`` where it is not ours."""
         self._write(
             lambda: (
@@ -49,7 +59,15 @@ class StepSession:
         )
 
     def try_again_at(
-        self, due_at: datetime, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]
+        self,
+        due_at: datetime,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
     ) -> NoReturn:
         """Record a failed attempt; the next one is dispatched for ``due_at``."""
         self._write(lambda: try_again(self.claim, changes, due_at), changes)
@@ -69,6 +87,8 @@ class StepSession:
         kind: str,
         name: str,
         changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
     ) -> bool:
         """Record, from another thread, that the attempt overran its time; whether the body was not faster."""
         if due_at is None:
@@ -89,6 +109,10 @@ class StepSession:
         """Write the checkpoint without changing it, under the token."""
         return amend_step(self.claim, {"status": "pending"})
 
+    def refuse_write(self) -> NoReturn:
+        """End after a write that was refused."""
+        self.abandon("the attempt is not ours any more")
+
     def abandon(self, why: str) -> NoReturn:
         """End without another write."""
         self.lease.lost = True
@@ -105,4 +129,4 @@ class StepSession:
             return bool(write())
 
         if not persistently(self, attempt):
-            self.abandon("the attempt is not ours any more")
+            self.refuse_write()

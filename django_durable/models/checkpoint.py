@@ -11,6 +11,9 @@ from django_durable.models.execution import Execution
 WHOLE = -1
 """The item number of a checkpoint that is not an item of a map."""
 
+UNDO = 2_147_483_647
+"""The item number of an undo step's checkpoint: at the position where it was registered, after everything else."""
+
 
 class Checkpoint(models.Model):
     """One position of a run's history. Written by the turn that holds the execution's token."""

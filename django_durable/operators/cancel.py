@@ -14,14 +14,16 @@ from django_durable.operators.reload import reload
 
 
 def cancel(execution: Execution[Any], *, compensate: bool, actor: Any, reason: str) -> bool:
-    """Cancel at once, whatever the status; whether this call won.
+    """Cancel, whatever the status; whether this call won.
 
-    With no undo registered ``compensate`` makes no difference. Raises ``WrongDatabase`` where it would not be
-    atomic with the transaction that is open.
+    At once where no undo step is registered, or without ``compensate``; otherwise after the undo steps, which begin
+    when a running turn has stopped. Raises ``WrongDatabase`` where it would not be atomic with the transaction that
+    is open.
     """
     refuse_in_body("execution.cancel()", "put it into a step")
     check_transaction(execution.using)
     with reaching(execution.using):
-        won = verbs.cancel(execution.using, execution.pk, attribution(actor, reason, required=False))
+        by = attribution(actor, reason, required=False)
+        won = verbs.cancel(execution.using, execution.pk, by, compensate=compensate)
         reload(execution)
     return won

@@ -138,9 +138,8 @@ class LeaseKeeper:
 
 
 def _overrun(claim: Claimed, lease: Lease) -> None:
-    """The execution's deadline passed while its turn still runs: a take-over, as ``timed_out``."""
-    if time_out_claimed(claim):
-        lease.lost = True
+    """The execution's deadline passed while its turn still runs: a take-over as ``timed_out``, or undo first."""
+    time_out_claimed(claim, lease)
 
 
 def _run_clock(action: Callable[[], None]) -> None:

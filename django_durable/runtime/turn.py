@@ -10,11 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django_durable.authoring.arguments import bound_arguments
-from django_durable.authoring.context import Context
-from django_durable.authoring.hygiene import tidied
 from django_durable.authoring.outcome import BodyQuit, quits
-from django_durable.authoring.place import Where, entered, guarded_queries
-from django_durable.authoring.registry import code_digest, find_workflow
+from django_durable.authoring.registry import find_workflow
 from django_durable.authoring.workflow import Workflow
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
@@ -24,10 +21,12 @@ from django_durable.engine.session import Session
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.ending import complete, fail
 from django_durable.engine.transitions.recover import abandon_attempt
+from django_durable.engine.transitions.undo import Ending, begin_after_failure
 from django_durable.errors import (
     ChildFailed,
     DefinitionChanged,
     DurableError,
+    NonDeterminismError,
     StepFailed,
     SuspensionSwallowed,
     UndecodableValue,
@@ -37,6 +36,8 @@ from django_durable.errors import (
 from django_durable.payloads import decode, encode, encode_failure, secrets_in
 from django_durable.planes.selection import selected
 from django_durable.quiet import report
+from django_durable.runtime.body import block, call_body
+from django_durable.runtime.undo import undo
 
 logger = logging.getLogger("django_durable")
 
@@ -53,7 +54,7 @@ def run_turn(claim: Claimed, lease: Lease, stop: threading.Event | None = None) 
         try:
             _run(session)
         except (Suspended, Abandoned):
-            pass
+            session.hand_over()
         except BodyQuit as quit:
             _give_up(session, quit.cause)
 
@@ -64,17 +65,26 @@ def _run(session: Session) -> None:
         workflow = find_workflow(claim.row["workflow"], claim.row["version"])
         _check_pin(session, workflow)
     except (UnknownWorkflow, DefinitionChanged) as error:
-        _block(session, error)
+        block(session, error)
     session.load()
     try:
         arguments = bound_arguments(workflow, decode(claim.row["encoded_input"]))
     except (UndecodableValue, TypeError) as error:
-        _fail(session, error)
+        _fail_unstarted(session, error)
     except OSError as error:
         # A payload codec's key service is away: an outage, which costs nothing but time.
         report(error, "the input of execution %s cannot be decoded right now", claim.id)
         session.leave(lambda pages: leave.release(claim, pages, delay=CODEC_PAUSE_SECONDS))
+    if session.undoing:
+        undo(session, workflow, arguments)
     _settle(session, workflow, arguments)
+
+
+def _fail_unstarted(session: Session, error: UndecodableValue | TypeError) -> None:
+    """The stored input does not fit: final, except where undo steps wait for the code that it fits."""
+    if session.undoing:
+        block(session, error if isinstance(error, DurableError) else NonDeterminismError(str(error)))
+    _fail(session, error)
 
 
 def _check_pin(session: Session, workflow: Workflow[..., Any]) -> None:
@@ -87,7 +97,7 @@ def _check_pin(session: Session, workflow: Workflow[..., Any]) -> None:
 
 def _settle(session: Session, workflow: Workflow[..., Any], arguments: inspect.BoundArguments) -> None:
     try:
-        result = _call_body(session, workflow, arguments)
+        result = call_body(session, workflow, arguments)
         if session.broken is not None:
             raise session.broken
         if session.suspended:
@@ -100,25 +110,14 @@ def _settle(session: Session, workflow: Workflow[..., Any], arguments: inspect.B
         session.leave(lambda pages: complete(session.claim, pages, output=encoded, family=session.has_elsewhere))
 
 
-def _call_body(session: Session, workflow: Workflow[..., Any], arguments: inspect.BoundArguments) -> Any:
-    policy = config().body_queries
-    with guarded_queries(policy), tidied(f"workflow {workflow.name!r}"), entered(Where.BODY, session):
-        result = workflow.func(Context(session), *arguments.args, **arguments.kwargs)
-    if hasattr(result, "__await__") or inspect.isgenerator(result):
-        if hasattr(result, "close"):
-            result.close()
-        raise TypeError(f"workflow {workflow.name!r} returned a {type(result).__name__}, not a value")
-    return result
-
-
 def _end_by(session: Session, error: BaseException) -> None:
     """What an exception out of the body means."""
     if isinstance(error, (Suspended, Abandoned)):
         if session.broken is not None:
-            _block(session, session.broken)
+            block(session, session.broken)
         raise error
     if session.broken is not None:
-        _block(session, session.broken)
+        block(session, session.broken)
     if session.suspended and not isinstance(error, SuspensionSwallowed):
         swallowed = SuspensionSwallowed()
         swallowed.__cause__ = error
@@ -136,20 +135,16 @@ def _fail_swallowed(session: Session, error: SuspensionSwallowed) -> None:
     """The suspension has been committed and swallowed: end the run, whoever may hold it now."""
     from django_durable.engine.transitions.swallow import fail_suspended
 
-    if not session.lease.lost:
+    if not (session.lease.lost or session.ending):
         fail_suspended(session.claim, encode_failure(error))
     raise Suspended
 
 
-def _block(session: Session, error: DurableError) -> None:
-    logger.warning("execution %s is blocked: %s", session.claim.id, error.code)
-    encoded = encode_failure(error)
-    session.suspended = False
-    session.leave(lambda _pages: leave.block(session.claim, error=encoded, code=code_digest()))
-
-
 def _fail(session: Session, error: BaseException) -> None:
     encoded, ended_by = describe_end(error, _secrets(session))
+    if session.undos.due():
+        ending = Ending(status="failed", error=encoded, ended_by=ended_by)
+        session.leave(lambda pages: begin_after_failure(session.claim, pages, ending, family=session.has_elsewhere))
     positions = json.dumps(ended_by)
     session.leave(
         lambda pages: fail(

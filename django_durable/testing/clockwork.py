@@ -16,6 +16,7 @@ from django_durable.durations import seconds
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.transitions.recover import time_out_claimed
+from django_durable.engine.transitions.undo import begin_asked
 
 
 class Clockwork:
@@ -61,7 +62,7 @@ class UnwatchedLease(Lease):
         deadline = claim.row["deadline"]
         if deadline is not None:
             remaining = (deadline - claim.now()).total_seconds()
-            self.set_clock("deadline", time.monotonic() + remaining, partial(_time_out, claim))
+            self.set_clock("deadline", time.monotonic() + remaining, partial(_time_out, claim, self))
 
     def set_clock(self, name: str, at: float, action: Callable[[], None]) -> None:
         """Remember when something is late, on a time line that ``advance`` moves too."""
@@ -82,8 +83,10 @@ class UnwatchedLease(Lease):
         place.session.abandon("the turn ran longer than its step or its deadline allows")
 
 
-def _time_out(claim: Claimed) -> None:
-    time_out_claimed(claim)
+def _time_out(claim: Claimed, lease: Lease) -> None:
+    """The turn has ended by now, so what undo steps it has to make room for may begin."""
+    if time_out_claimed(claim, lease):
+        begin_asked(claim)
 
 
 class SkippedPauses(threading.Event):

@@ -13,6 +13,7 @@ from django_durable.engine.journal import Record
 from django_durable.engine.messages import Letter
 from django_durable.engine.session import Session
 from django_durable.engine.transitions.leave import Pages
+from django_durable.models.checkpoint import UNDO, WHOLE
 from django_durable.runtime import turn
 
 
@@ -21,12 +22,14 @@ class CrashedTurn:
 
     Nothing of that turn is written from there on. The run's end is recorded behind its last position. Armed from
     its making until it happened, or until ``end()``, which the end of a ``with`` block or of the test calls.
+    ``undo``: it is about to record how the undo step went that was registered at this position.
     """
 
-    def __init__(self, at_position: int) -> None:
+    def __init__(self, at_position: int, *, undo: bool = False) -> None:
         if isinstance(at_position, bool) or not isinstance(at_position, int) or at_position < 0:
             raise ValueError(f"at_position must be an int of at least 0, not {at_position!r}")
         self.at_position = at_position
+        self.undo = undo
         self.happened = False
         self.armed = True
 
@@ -65,6 +68,7 @@ class DoomedSession(Session):
         self._announcing = False
         self._steps: set[int] = set()
         self._bodies: set[int] = set()
+        self._undo_body_ran = False
 
     def _die_before(self, positions: Sequence[int]) -> None:
         if self._announcing:
@@ -72,9 +76,20 @@ class DoomedSession(Session):
         # What is written of a step before a body has run is how an earlier attempt ended.
         last = max((p for p in positions if p not in self._steps or p in self._bodies), default=-1)
         for crash in self._crashes:
-            if crash.armed and last >= crash.at_position:
-                crash.strike()
-                self.abandon(f"crash_turn(at_position={crash.at_position})")
+            if crash.armed and not crash.undo and last >= crash.at_position:
+                self._die(crash)
+
+    def _die_before_undo(self, position: int) -> None:
+        if self._announcing or not self._undo_body_ran:
+            return
+        self._undo_body_ran = False
+        for crash in self._crashes:
+            if crash.armed and crash.undo and crash.at_position == position:
+                self._die(crash)
+
+    def _die(self, crash: CrashedTurn) -> NoReturn:
+        crash.strike()
+        self.abandon(f"crash_turn(at_position={crash.at_position})")
 
     def enter(self, kind: str, name: str) -> tuple[int, Record | None]:
         position, record = super().enter(kind, name)
@@ -84,23 +99,42 @@ class DoomedSession(Session):
 
     def before_body(self) -> None:
         super().before_body()
-        self._bodies.add(self.position - 1)
+        if self.claim.undoing:
+            self._undo_body_ran = True
+        else:
+            self._bodies.add(self.position - 1)
 
-    def record(self, record: Record | None, position: int, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+    def record(
+        self,
+        record: Record | None,
+        position: int,
+        kind: str,
+        name: str,
+        changes: Mapping[str, Any],
+        *,
+        item: int = WHOLE,
+    ) -> None:
         # An at-most-once body is announced before it starts; the crash comes after it.
-        self._announcing = changes.get("status") == "pending" and "encoded_error" not in changes and kind == "step"
+        announces = changes.get("status") == "pending" and "encoded_error" not in changes
+        self._announcing = announces and kind in ("step", "undo")
         try:
-            super().record(record, position, kind, name, changes)
+            super().record(record, position, kind, name, changes, item=item)
         finally:
             self._announcing = False
 
-    def amend(self, position: int, changes: Mapping[str, Any]) -> None:
-        self._die_before([position])
-        super().amend(position, changes)
+    def amend(self, position: int, changes: Mapping[str, Any], *, item: int = WHOLE) -> None:
+        self._die_before_rows([{"position": position, "item": item}])
+        super().amend(position, changes, item=item)
 
     def _append(self, rows: list[dict[str, Any]]) -> None:
-        self._die_before([row["position"] for row in (*self._in_hand, *rows)])
+        self._die_before_rows([*self._in_hand, *rows])
         super()._append(rows)
+
+    def _die_before_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._die_before([row["position"] for row in rows if row["item"] == WHOLE])
+        for row in rows:
+            if row["item"] == UNDO:
+                self._die_before_undo(row["position"])
 
     def wait(self, record: Record | None, position: int, *arguments: Any, **options: Any) -> Letter | None:
         self._die_before([position])
@@ -112,10 +146,10 @@ class DoomedSession(Session):
 
     def leave(self, transition: Callable[[Pages], bool], pages: Pages | None = None) -> NoReturn:
         written = pages if pages is not None else self.pages()
-        positions = [row["position"] for row in written.rows]
+        rows = list(written.rows)
         if written.position is not None:
-            positions.append(written.position)
-        if current.get() is None:  # no operation is under way: the run ends here
-            positions.append(self.position)
-        self._die_before(positions)
+            rows.append({"position": written.position, "item": written.item})
+        if current.get() is None and not self.undoing:  # no operation is under way: the run ends here
+            rows.append({"position": self.position, "item": WHOLE})
+        self._die_before_rows(rows)
         super().leave(transition, pages)

@@ -28,8 +28,9 @@ def step_context(
     """
     lease = Lease(random_id(), random_id(), inf)
     lease.revoked = cancelled
+    owner = execution_id or random_id()
     attempt_here = CurrentStep(
-        execution_id=execution_id or random_id(), position=position, attempt=attempt, name=name, lease=lease
+        execution_id=owner, idempotency_key=f"{owner}:{position}", attempt=attempt, name=name, lease=lease
     )
     attempt_here.last_heartbeat = last_heartbeat
     token = _current.set(attempt_here)

@@ -40,9 +40,9 @@ def fail_step(step: Any, times: int = 1, error: BaseException | type[BaseExcepti
     return current_kit().fail_step(step, times, error)
 
 
-def crash_turn(at_position: int) -> CrashedTurn:
+def crash_turn(at_position: int, *, undo: bool = False) -> CrashedTurn:
     """``DurableKit.crash_turn``."""
-    return current_kit().crash_turn(at_position)
+    return current_kit().crash_turn(at_position, undo=undo)
 
 
 def on_wait(name: str, function: Callable[[Execution[Any]], object]) -> None:

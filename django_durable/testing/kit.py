@@ -142,13 +142,14 @@ class DurableKit:
         """Let the next ``times`` attempts of a step raise; after them its body, or its stub, runs as before."""
         return self._until_end(overrides.fail(step, times, error))
 
-    def crash_turn(self, at_position: int) -> CrashedTurn:
+    def crash_turn(self, at_position: int, *, undo: bool = False) -> CrashedTurn:
         """Let one process be gone after the body and before the checkpoint of this position, once.
 
+        ``undo=True``: of the undo step that was registered at this position.
         ``run_until_idle`` goes on as another worker, whose take-over counts as a recovery; the clock does not
         move. ``happened`` of what this returns says whether a turn came that far.
         """
-        crash = CrashedTurn(at_position)
+        crash = CrashedTurn(at_position, undo=undo)
         self._driver.crashes.append(crash)
         self._ends.callback(crash.end)
         return crash

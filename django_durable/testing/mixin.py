@@ -81,9 +81,9 @@ class DurableTestMixin(Base):
         """``DurableKit.fail_step``."""
         return self.durable.fail_step(step, times, error)
 
-    def crash_turn(self, at_position: int) -> CrashedTurn:
+    def crash_turn(self, at_position: int, *, undo: bool = False) -> CrashedTurn:
         """``DurableKit.crash_turn``."""
-        return self.durable.crash_turn(at_position)
+        return self.durable.crash_turn(at_position, undo=undo)
 
     def assert_steps(self, execution: Execution[Any], names: Sequence[str | Step[..., Any]]) -> None:
         """``DurableKit.assert_steps``."""

@@ -247,6 +247,17 @@ def cancel() -> Act:
     return Act("operator", attempt, lambda run: run.execution().is_terminal)
 
 
+def cancel_and_undo() -> Act:
+    """Cancel what has undo steps, or may have: the call wins, and it ends once they have run."""
+
+    def attempt(run: Run) -> None:
+        execution = run.execution()
+        if execution.cancel(actor="ann") and execution.cancel_requested_at is None:
+            raise Violation(f"cancel returned True and it is {execution.status}")
+
+    return Act("operator", attempt, lambda run: run.execution().cancel_requested_at is not None)
+
+
 def pause() -> Act:
     """Pause."""
     return _verb("pause", lambda execution: execution.pause(actor="ann", reason="lunch"))

@@ -116,9 +116,9 @@ class EndState:
             told = f"the history has {c.kind} {c.name!r} {c.status} at {c.position}"
             if c.status not in FINAL or c.lease_token is None:
                 raise Violation(told)
-            if c.kind == "step" and c.status == "completed" and (c.encoded_output is None or c.attempt < 1):
+            if c.kind in ("step", "undo") and c.status == "completed" and (c.encoded_output is None or c.attempt < 1):
                 raise Violation(f"{told} without an outcome")
-            if c.kind == "step" and c.status == "failed" and c.encoded_error is None:
+            if c.kind in ("step", "undo") and c.status == "failed" and c.encoded_error is None:
                 raise Violation(f"{told} without an error")
             if c.status != "cancelled" and c.begun > c.attempt:
                 raise Violation(f"{told}: attempt {c.begun} has begun and {c.attempt} ended")
@@ -160,15 +160,18 @@ class EndState:
         _expect("rows of transactions", dict(self.orders), wanted)
 
     def _check_calls(self) -> None:
-        names = {(str(c.execution_id), c.position): c.name for c in self.checkpoints}
+        names = {
+            (str(c.execution_id), f"undo.{c.position}" if c.kind == "undo" else str(c.position)): c.name
+            for c in self.checkpoints
+        }
         latest: dict[str, int] = {}
         for call in self.calls:
             if call.attempt < latest.get(call.key, 0) and not self.scenario.reopens:
                 raise Violation(f"attempt {call.attempt} of {call.key} came after {latest[call.key]}")
             latest[call.key] = call.attempt
         for (key, attempt), number in Counter((call.key, call.attempt) for call in self.calls).items():
-            execution, _, position = key.partition(":")
-            most = self._most_calls(names.get((execution, int(position)), ""))
+            execution, _, place = key.partition(":")
+            most = self._most_calls(names.get((execution, place), ""))
             if number > most:
                 raise Violation(f"attempt {attempt} of {key} was started {number} times, at most {most} are right")
 

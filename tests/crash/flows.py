@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from typing import Any
 
@@ -225,6 +225,46 @@ def swallowing(ctx: Context, mark: str) -> str:
     with suppress(BaseException):
         ctx.sleep(HOUR)
     return "went on"
+
+
+@workflow("crash.undone_block")
+def undone_block(ctx: Context, mark: str) -> list[str]:
+    """A block fails and is undone; the error is handled, and the run goes on."""
+    with suppress(StepFailed), ctx.saga():
+        ctx.compensate(effect, f"{mark}-undo-0")
+        ctx.step(effect, f"{mark}-1")
+        ctx.compensate(paid, f"{mark}-undo-2")
+        ctx.step(fragile, f"{mark}-3")
+    return [ctx.step(effect, f"{mark}-5")]
+
+
+@workflow("crash.undone")
+def undone(ctx: Context, mark: str, end: str) -> list[str]:
+    """Two undo steps for the whole run, each registered before its step; fails or waits in the end."""
+    ctx.compensate(effect, f"{mark}-undo-0")
+    ctx.step(busy, f"{mark}-1")
+    ctx.compensate(effect, f"{mark}-undo-2")
+    ctx.step(effect, f"{mark}-3")
+    if end == "fail":
+        ctx.step(fragile, f"{mark}-4")
+    return [ctx.wait_for_signal("go")]
+
+
+@workflow("crash.undone_late")
+def undone_late(ctx: Context, mark: str, in_block: bool) -> None:
+    """An undo step that succeeds at its second attempt, an hour later."""
+    patient = flaky.using(retry=Retry(max_attempts=2, initial=HOUR))
+    with ctx.saga() if in_block else nullcontext():
+        ctx.compensate(patient, f"{mark}-undo-0", 2)
+        ctx.step(fragile, f"{mark}-1")
+
+
+@workflow("crash.undo_fails")
+def undo_fails(ctx: Context, mark: str) -> None:
+    """The first undo step fails until somebody has repaired the world."""
+    ctx.compensate(fragile, f"{mark}-undo-0")
+    ctx.compensate(effect, f"{mark}-undo-1")
+    ctx.step(flaky.using(retry=Retry(max_attempts=1)), f"{mark}-2", 9)
 
 
 @workflow("crash.everything")

@@ -38,9 +38,9 @@ class Call:
     process: str
 
     @property
-    def position(self) -> int:
-        """The position of its step."""
-        return int(self.key.rpartition(":")[2])
+    def place(self) -> str:
+        """The position of its step; of an undo step, ``undo.`` and that of its registration."""
+        return self.key.rpartition(":")[2]
 
 
 class Ledger:

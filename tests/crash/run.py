@@ -68,7 +68,9 @@ class Gate:
 
     def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         result = execute(sql, params, many, context)
-        if not self.reached.is_set() and " FROM django_durable_checkpoint WHERE " in sql and "ORDER BY" in sql:
+        reads_journal = " FROM django_durable_checkpoint WHERE " in sql and "ORDER BY" in sql
+        # A transition that looks for undo steps holds locks, which nobody could wait for.
+        if reads_journal and not self.reached.is_set() and not context["connection"].in_atomic_block:
             self.reached.set()
             self.opened.wait(LONGEST)
         return result
@@ -99,7 +101,7 @@ class Run:
         self.broken: Violation | None = None
         self._recover_at_once = recover_at_once
         self._lasting = lasting
-        self._done_before: tuple[int, set[tuple[str, int]]] = (0, set())
+        self._done_before: tuple[int, set[tuple[str, str]]] = (0, set())
         self._copies = [between.NOTHING]
         self._spine_is_lost = False
         fault.lose_spine = self._lose_spine
@@ -265,10 +267,10 @@ class Run:
     def _remember_what_was_done(self) -> None:
         done = self.observer.see(
             lambda: {
-                (str(execution_id), position)
-                for execution_id, position in rows(Checkpoint)
-                .filter(kind="step", status__in=self._lasting)
-                .values_list("execution_id", "position")
+                (str(execution_id), f"undo.{position}" if kind == "undo" else str(position))
+                for execution_id, position, kind in rows(Checkpoint)
+                .filter(kind__in=("step", "undo"), status__in=self._lasting)
+                .values_list("execution_id", "position", "kind")
             }
         )
         self._done_before = (len(Ledger().calls()), done)
@@ -277,5 +279,5 @@ class Run:
         """No body has run again whose checkpoint was committed when the fault struck."""
         number, done = self._done_before
         for call in Ledger().calls()[number:]:
-            if (call.execution, call.position) in done:
+            if (call.execution, call.place) in done:
                 raise Violation(f"{call.label} ran again although its result was committed: {call}")

@@ -6,10 +6,11 @@ from tests.crash.scenario import Scenario
 from tests.crash.scenarios_acted_on import ACTED_ON
 from tests.crash.scenarios_alone import ALONE
 from tests.crash.scenarios_on_planes import ON_PLANES
+from tests.crash.scenarios_undone import UNDONE
 
 __all__ = ["SCENARIOS", "scenario"]
 
-SCENARIOS = [*ALONE, *ACTED_ON]
+SCENARIOS = [*ALONE, *ACTED_ON, *UNDONE]
 """Those that need one database."""
 
 

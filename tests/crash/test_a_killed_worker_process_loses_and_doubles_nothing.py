@@ -80,7 +80,7 @@ def test_a_killed_worker_process_loses_and_doubles_nothing(project: Project, led
         flows.everything.using(key=mark).start(mark)
     unsent = chance.sample(marks, len(marks))
     nurseries = [Nursery(project, ledger), Nursery(project, ledger)]
-    done_before: list[tuple[set[tuple[str, int]], int]] = []
+    done_before: list[tuple[set[tuple[str, str]], int]] = []
     for _ in range(KILLS):
         goal = len(ledger.calls()) + chance.randint(1, 6)
         project.wait_for(partial(_came_so_far, ledger, goal, unsent))
@@ -117,21 +117,21 @@ def _unfinished(unsent: list[str]) -> bool:
     return DispatchHint.objects.exists() or (not unsent and Execution.objects.active().exists())
 
 
-def _finished_steps() -> set[tuple[str, int]]:
+def _finished_steps() -> set[tuple[str, str]]:
     rows = Checkpoint.objects.filter(kind="step", status="completed").values_list("execution_id", "position")
-    return {(str(execution_id), position) for execution_id, position in rows}
+    return {(str(execution_id), str(position)) for execution_id, position in rows}
 
 
-def _check_effects(ledger: Ledger, marks: list[str], done_before: list[tuple[set[tuple[str, int]], int]]) -> None:
+def _check_effects(ledger: Ledger, marks: list[str], done_before: list[tuple[set[tuple[str, str]], int]]) -> None:
     calls, effects = ledger.calls(), ledger.effects()
     labels = Counter(label for _key, label, _execution in effects)
     assert labels == {f"{mark}-{n}": 1 for mark in marks for n in (0, 1, 3, 6, 7, 8)}
     orders = Counter(Order.objects.values_list("payment_id", flat=True))
     assert orders == {f"{mark}-{n}": 1 for mark in marks for n in (1, 7)}
-    starts = Counter((call.key, call.attempt) for call in calls if call.position == 3)
+    starts = Counter((call.key, call.attempt) for call in calls if call.place == "3")
     assert [key for key, number in starts.items() if number > 1] == [], "an at-most-once attempt began twice"
     for done, number in done_before:
-        again = [call for call in calls[number:] if (call.execution, call.position) in done]
+        again = [call for call in calls[number:] if (call.execution, call.place) in done]
         assert again == [], f"seed {SEED}: a body ran again although its result was committed"
     latest: dict[str, int] = {}
     for call in calls:

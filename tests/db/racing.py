@@ -129,7 +129,7 @@ def owner() -> UUID | None:
 
 def journal(execution: Execution[Any]) -> dict[int, Record]:
     """What a turn that begins now would read."""
-    return {record.position: record for record in load(USING, execution.pk)}
+    return {record.position: record for record in load(USING, execution.pk) if record.item == -1}
 
 
 def refusal(claimed: Claimed, position: int = 0) -> Refusal:

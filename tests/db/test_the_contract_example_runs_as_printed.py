@@ -1,4 +1,4 @@
-"""The workflow that the documentation opens with, with a plain ``try`` where undo steps will stand."""
+"""The workflow that the documentation opens with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from django.db import transaction
 
-from django_durable import Context, Execution, Retry, StepFailed, step, workflow
+from django_durable import Context, Execution, Retry, step, workflow
 from testproject.shop.models import Order
 from tests.driving import drain, make_due
 
@@ -16,6 +16,12 @@ pytestmark = pytest.mark.django_db
 
 charged: list[tuple[int, Decimal]] = []
 refunded: list[int] = []
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    charged.clear()
+    refunded.clear()
 
 
 @step(retry=Retry(max_attempts=5, initial=1.0, factor=2.0, maximum=60.0, jitter=0.1))
@@ -36,12 +42,10 @@ def mark_paid(order_id: int, payment_id: str) -> None:
 
 @workflow(version="1")
 def fulfil(ctx: Context, order_id: int) -> dict[str, object]:
-    try:
+    with ctx.saga():  # undo, last first, when an exception leaves the block
+        ctx.compensate(refund, order_id)  # registered before the step: its undo is idempotent
         payment = ctx.step(charge, order_id, Decimal("12.50"))
         ctx.step(mark_paid, order_id, payment["id"])
-    except StepFailed:
-        ctx.step(refund, order_id)
-        raise
     ctx.sleep(timedelta(days=2))
     review = ctx.wait_for_signal("reviewed", timeout=timedelta(days=7))
     return {"payment": payment["id"], "review": review}
@@ -67,3 +71,18 @@ def test_it_runs() -> None:
     assert order.payment_id == f"pay-{order.pk}"
     assert charged == [(order.pk, Decimal("12.50"))]
     assert refunded == []
+
+
+def test_what_was_charged_is_refunded_where_the_order_cannot_be_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = Order.objects.create()
+
+    def refuse(order_id: int, payment_id: str) -> None:
+        raise ValueError("the order is locked")
+
+    monkeypatch.setattr(mark_paid, "func", refuse)
+    execution = fulfil.start(order.pk)
+    drain()
+    execution.refresh_from_db()
+    assert execution.status == "failed"
+    assert execution.error is not None and execution.error["message"] == "the order is locked"
+    assert (charged, refunded) == ([(order.pk, Decimal("12.50"))], [order.pk])

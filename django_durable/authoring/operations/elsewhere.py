@@ -56,7 +56,9 @@ class Elsewhere(Base):
 
     def _await_all(self, calls: dict[int, Call[Any]]) -> None:
         """Wait until everything at these positions has ended."""
-        while pending := [p for p in calls if self._session.history[p].status == "pending"]:
+        while pending := [p for p in calls if not self._session.history[p].is_over]:
+            if self._session.only_follows:
+                self._session.stop_body()
             if self._expire_queued((self._session.history[p], calls[p]) for p in pending):
                 continue
             elsewhere.await_results(

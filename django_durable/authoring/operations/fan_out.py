@@ -78,6 +78,8 @@ class FanOut(Elsewhere):
         position, record = session.enter("map", name)
         if record is None:
             self._begin_all(position, name, calls, concurrency, rule)
+        elif session.only_follows and not record.is_over:
+            session.stop_body()
         elif record.status == "pending":
             # A retry may have put items back that nobody else would start.
             elsewhere.change_elsewhere(session, lambda: refill(session.claim, position))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from django_durable.models.execution import ACTIVE, RETRYABLE
 
+FORWARD = tuple(status for status in ACTIVE if status != "compensating")
+
 SOURCES: dict[str, tuple[str, ...]] = {
     "start": (),
     "claim": ("pending", "waiting", "compensating", "blocked"),
@@ -17,9 +19,9 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "abandon": ("running", "compensating"),
     "wake": ("waiting",),
     "complete": ("running",),
-    "fail": ("running", "compensating", "waiting", "pending", "paused"),
+    "fail": ("running", "waiting", "pending", "paused"),
     "expire_attempt": ("running",),
-    "time_out": ACTIVE,
+    "time_out": FORWARD,
     "bury": ACTIVE,
     "block": ("pending", "running", "waiting", "compensating"),
     "unblock": ("blocked",),
@@ -30,6 +32,10 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "bump_epoch": ACTIVE,
     "freeze": ACTIVE,
     "unfreeze": ACTIVE,
+    "ask_undo": ("running",),
+    "begin_undo": FORWARD,
+    "end_undo": ("compensating",),
+    "reopen_undo": RETRYABLE,
 }
 
 

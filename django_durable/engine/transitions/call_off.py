@@ -13,8 +13,16 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT
 from django_durable.engine.transitions.family import close_started_at
 from django_durable.engine.transitions.wait import lock_fenced
+from django_durable.errors import ExecutionCancelled
 from django_durable.models import Checkpoint, Execution
+from django_durable.payloads import encode_failure
 from django_durable.sql import assignments, build, execute, field_of, join, value
+
+CALLED_OFF = {
+    "status": "cancelled",
+    # What tells it from something that was cancelled because its run ended.
+    "encoded_error": encode_failure(ExecutionCancelled("it was cancelled before it ended")),
+}
 
 
 def call_off(claim: Claimed, positions: Sequence[int]) -> bool | None:
@@ -29,7 +37,7 @@ def call_off(claim: Claimed, positions: Sequence[int]) -> bool | None:
             statement = build(
                 f"UPDATE {CHECKPOINT} AS c SET {{sets}} WHERE c.execution_id = {{id}}"
                 " AND c.position IN ({positions}) AND c.status = 'pending'",
-                sets=assignments(connection, Checkpoint, {"status": "cancelled", "finished_at": sql_now(connection)}),
+                sets=assignments(connection, Checkpoint, {**CALLED_OFF, "finished_at": sql_now(connection)}),
                 id=value(connection, field_of(Execution, "id"), claim.id),
                 positions=join(", ", [value(connection, field_of(Checkpoint, "position"), p) for p in positions]),
             )

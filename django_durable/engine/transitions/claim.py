@@ -114,7 +114,7 @@ def _taken(using: str, terms: Terms, token: Sql | UUID) -> Sql:
     connection = connections[using]
     now = sql_now(connection)
     changes: dict[str, Any] = {
-        "status": Sql("CASE WHEN e.status = 'compensating' THEN e.status ELSE 'running' END"),
+        "status": Sql("CASE WHEN e.ending_as <> '' THEN 'compensating' ELSE 'running' END"),
         "lease_token": token,
         "worker": terms.worker,
         "claimed_at": now,

@@ -88,7 +88,8 @@ def fence_all(plane: str, tenant: str, epoch: int, *, moving: bool = False) -> I
     connection, name = connections[plane], "freeze" if moving else "bump_epoch"
     statement = build(
         f"UPDATE {TABLE} SET epoch = {{epoch}}, lease_token = NULL, worker = '', claimed_at = NULL,"
-        " status = CASE WHEN status = 'running' THEN 'pending' ELSE status END, revision = revision + 1,"
+        " status = CASE WHEN status <> 'running' THEN status WHEN ending_as <> '' THEN 'compensating'"
+        " ELSE 'pending' END, revision = revision + 1,"
         f" moving = {{moving}} WHERE tenant = {{tenant}} AND status IN ({listed(SOURCES[name])})"
         f" RETURNING {columns(Execution, LOCKED)}",
         epoch=Sql("%s", (epoch,)),

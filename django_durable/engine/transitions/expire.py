@@ -11,7 +11,7 @@ from django.db import IntegrityError
 
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.transitions.leave import FREE, Pages, run_fenced, suspend
+from django_durable.engine.transitions.leave import FREE, READY, Pages, run_fenced, suspend
 from django_durable.sql import Sql
 
 
@@ -26,6 +26,6 @@ def expire_attempt(claim: Claimed, pages: Pages, due_at: datetime | None) -> boo
 
 
 def _hand_over(claim: Claimed, pages: Pages) -> bool:
-    changes = {**FREE, "status": "pending", "revision": Sql("e.revision + 1")}
+    changes = {**FREE, "status": READY, "revision": Sql("e.revision + 1")}
     work = SpineWork(claim.using).acknowledge(claim.hint_id, claim.token).publish(claim.intent())
     return run_fenced(claim, changes, pages.consequences(claim), work)

@@ -16,15 +16,16 @@ from django.db import connections
 
 from django_durable.clock import sql_now
 from django_durable.dispatch.spine_work import SpineWork
-from django_durable.engine.locking import LOCKED, TABLE
+from django_durable.engine.locking import LOCKED, TABLE, lock_execution
 from django_durable.engine.standing import TAKES_RESULTS
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES, listed
 from django_durable.engine.transitions.fan_in import lock_owner, settle
 from django_durable.engine.transitions.leave import ENDED, cancel_pending, ended_columns
 from django_durable.engine.transitions.start import Order, insert_execution
+from django_durable.engine.undos import COMPENSATE, read_undos
 from django_durable.errors import ChildFailed, ExecutionConflict, ExecutionNotFound
-from django_durable.models import Execution
+from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import WHOLE
 from django_durable.payloads import decode_failure, encode_failure
 from django_durable.signals import execution_finished
@@ -165,7 +166,8 @@ def _failure(using: str, workflow: str, child_id: str, status: str, error: str |
 def close_children(using: str, parent_ids: Sequence[UUID]) -> None:
     """End what an execution that has ended leaves running, level by level, unless it is to be left alone.
 
-    One routine for every end of a parent. The caller has written the parents' rows in this transaction.
+    One routine for every end of a parent, and for the beginning of its undo. Children that have something to undo do
+    that first. The caller has written the parents' rows in this transaction.
     """
     _close(using, parent_ids, Sql(""))
 
@@ -178,6 +180,7 @@ def close_started_at(using: str, parent_id: UUID, positions: Sequence[int]) -> N
 
 def _close(using: str, parent_ids: Sequence[UUID], which: Sql) -> None:
     while parent_ids:
+        _undo_first(using, parent_ids, which)
         ended = _cancel_level(using, parent_ids, which)
         which = Sql("")
         for row in ended:
@@ -185,6 +188,35 @@ def _close(using: str, parent_ids: Sequence[UUID], which: Sql) -> None:
             SpineWork(using).delete_all(row["id"]).run()
             tell(using, execution_finished, row["id"])
         parent_ids = [row["id"] for row in ended]
+
+
+def _undo_first(using: str, parent_ids: Sequence[UUID], which: Sql) -> None:
+    """Have those children that registered undo steps run them, each closing its own children."""
+    from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
+
+    statement = build(
+        f"SELECT c.id FROM {TABLE} c WHERE {{closing}} AND EXISTS (SELECT 1 FROM {Checkpoint._meta.db_table} u"
+        f" WHERE u.execution_id = c.id AND u.kind = '{COMPENSATE}') ORDER BY c.id",
+        closing=_closing(using, parent_ids, which),
+    )
+    for raw in fetch(using, statement):
+        child_id = convert(connections[using], Execution, ["id"], raw)["id"]
+        _now, row = lock_execution(using, child_id)
+        if row["status"] in SOURCES["cancel"] and not row["ending_as"] and read_undos(using, child_id).due():
+            asked = {"cancel_requested_at": sql_now(connections[using])}
+            begin = ask_undo if row["status"] == "running" else begin_undo
+            begin(using, row, Ending(status="cancelled"), asked)
+
+
+def _closing(using: str, parent_ids: Sequence[UUID], which: Sql) -> Sql:
+    """The condition on children ``c`` that end with their parents."""
+    bound = [value(connections[using], field_of(Execution, "parent_id"), one) for one in parent_ids]
+    return build(
+        "c.parent_id IN ({ids}){which} AND c.parent_close = 'cancel' AND c.ending_as = ''"
+        f" AND c.status IN ({listed(SOURCES['cancel'])})",
+        ids=join(", ", bound),
+        which=which,
+    )
 
 
 def _cancel_level(using: str, parent_ids: Sequence[UUID], which: Sql) -> list[dict[str, Any]]:
@@ -199,15 +231,11 @@ def _cancel_level(using: str, parent_ids: Sequence[UUID], which: Sql) -> list[di
         "encoded_error": None,
         "finished_at": now,
     }
-    ids = join(", ", [value(connection, field_of(Execution, "parent_id"), one) for one in parent_ids])
     locked = " ORDER BY c.id FOR UPDATE" if is_postgres(connection) else ""
     statement = build(
-        f"UPDATE {TABLE} AS e SET {{changes}} WHERE e.id IN (SELECT c.id FROM {TABLE} c"
-        f" WHERE c.parent_id IN ({{ids}}){{which}} AND c.parent_close = 'cancel'"
-        f" AND c.status IN ({listed(SOURCES['cancel'])}){locked})"
+        f"UPDATE {TABLE} AS e SET {{changes}} WHERE e.id IN (SELECT c.id FROM {TABLE} c WHERE {{closing}}{locked})"
         f" RETURNING {columns(Execution, LOCKED)}",
         changes=assignments(connection, Execution, changes),
-        ids=ids,
-        which=which,
+        closing=_closing(using, parent_ids, which),
     )
     return [convert(connection, Execution, LOCKED, row) for row in fetch(using, statement)]

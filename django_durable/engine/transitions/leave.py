@@ -21,7 +21,7 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION, fence, insert_within, update_within
 from django_durable.engine.telling import tell
 from django_durable.models import Execution
-from django_durable.models.checkpoint import Checkpoint
+from django_durable.models.checkpoint import UNDO, WHOLE, Checkpoint
 from django_durable.models.dead_letter import DeadLetter
 from django_durable.signals import execution_waiting
 from django_durable.sql import Sql, assignments, build, field_of, insert_row, is_postgres, run_guarded, value
@@ -29,6 +29,8 @@ from django_durable.sql import Sql, assignments, build, field_of, insert_row, is
 FREE = {"lease_token": None, "worker": "", "claimed_at": None}
 # An ending keeps who held it last, as evidence.
 ENDED = {"lease_token": None}
+# What a run is that nobody holds and that may go on at once: with its undo steps where it is to end.
+READY = Sql("CASE WHEN e.ending_as <> '' THEN 'compensating' ELSE 'pending' END")
 
 
 @dataclass(slots=True)
@@ -38,24 +40,29 @@ class Pages:
     rows: Sequence[Mapping[str, Any]] = ()
     position: int | None = None
     changes: Mapping[str, Any] | None = None
+    item: int = WHOLE
 
     def consequences(self, claim: Claimed) -> list[Sql]:
         """The statements that write them."""
         written = [insert_within(claim, row) for row in self.rows]
         if self.position is not None and self.changes is not None:
-            written.append(update_within(claim, self.position, self.changes))
+            written.append(update_within(claim, self.position, self.changes, item=self.item))
         return written
 
 
 def suspend(claim: Claimed, pages: Pages, *, wake_at: datetime | None, awaiting: str = "") -> bool:
     """Wait without a worker: until ``wake_at``, or for what ``awaiting`` lists. ``False``: refused.
 
-    A pause that was asked for in the meantime makes it ``paused`` instead; a resume replays up to here.
+    A pause that was asked for in the meantime makes it ``paused`` instead; a resume replays up to here. An undo step
+    that waits for its next attempt stays ``compensating`` where the run is to end.
     """
     due_at = wake_at or claim.row["deadline"]
     changes = {
         **FREE,
-        "status": Sql("CASE WHEN e.pause_requested_at IS NULL THEN 'waiting' ELSE 'paused' END"),
+        "status": Sql(
+            "CASE WHEN e.ending_as <> '' THEN 'compensating' WHEN e.pause_requested_at IS NULL THEN 'waiting'"
+            " ELSE 'paused' END"
+        ),
         "wake_at": _unless_paused(claim, wake_at),
         "awaiting": awaiting,
         "pause_requested_at": None,
@@ -83,7 +90,7 @@ def pause_here(claim: Claimed, pages: Pages) -> bool:
 
 def release(claim: Claimed, pages: Pages, *, delay: float = 0.0) -> bool:
     """Hand the execution back, due after ``delay`` seconds. Nothing is consumed; the same hint serves again."""
-    changes = {**FREE, "status": Sql("CASE WHEN e.status = 'running' THEN 'pending' ELSE e.status END")}
+    changes = {**FREE, "status": READY}
     work = SpineWork(claim.using)
     work.put_back(claim.hint_id, claim.token, sql_after(connections[work.spine], delay))
     return run_fenced(claim, changes, pages.consequences(claim), work)
@@ -148,12 +155,13 @@ def dead_letter(using: str, row: Mapping[str, Any], *, status: str, error: str |
     return insert_row(connection, DeadLetter, values, on_conflict="ON CONFLICT DO NOTHING")
 
 
-def cancel_pending(using: str, execution_id: Any) -> Sql:
-    """Close what an execution was in the middle of when it ended."""
+def cancel_pending(using: str, execution_id: Any, *, but_undo: bool = False) -> Sql:
+    """Close what an execution was in the middle of when it ended; ``but_undo``: when its forward work did."""
     connection = connections[using]
+    forward = f" AND item <> {UNDO}" if but_undo else ""
     return build(
         f"UPDATE {Checkpoint._meta.db_table} SET {{sets}} WHERE execution_id = {{id}} AND status = 'pending'"
-        " AND {guard}",
+        f"{forward} AND {{guard}}",
         sets=assignments(connection, Checkpoint, {"status": "cancelled", "finished_at": sql_now(connection)}),
         id=value(connection, field_of(Execution, "id"), execution_id),
     )

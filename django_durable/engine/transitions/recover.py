@@ -23,6 +23,7 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
+from django_durable.engine.lease_state import Lease
 from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.standing import standing_intent
 from django_durable.engine.telling import tell
@@ -30,11 +31,14 @@ from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.claim import Odd, Terms
 from django_durable.engine.transitions.family import close_children, hold, hold_parent, tell_parent
 from django_durable.engine.transitions.leave import (
+    READY,
     cancel_pending,
     dead_letter,
     ended_columns,
     update_execution,
 )
+from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
+from django_durable.engine.undos import read_undos
 from django_durable.errors import ExecutionNotFound, ExecutionTimedOut, PlaneUnavailable, WorkerLost
 from django_durable.models import Checkpoint, DispatchHint, Execution
 from django_durable.models.execution import TERMINAL
@@ -46,6 +50,9 @@ Parent = Mapping[str, Any] | None
 
 BUSY_SECONDS = 0.5
 """An execution whose row somebody holds locked is looked at again after so long."""
+
+READY_AT = ("pending", "waiting", "compensating")
+"""Statuses without a lease in which an execution may be due, at ``wake_at`` if that is set."""
 
 TAKEOVERS_KEPT = 20
 """How many take-overs an execution lists: the first few and the last ones."""
@@ -111,11 +118,11 @@ def _resolve_unleased(
         _bury(using, row, parent, row["takeovers"])
         return
     status = row["status"]
-    if status in ("pending", "waiting") and row["wake_at"] is not None and row["wake_at"] > now:
+    if status in READY_AT and row["wake_at"] is not None and row["wake_at"] > now:
         work.put_back(odd.hint_id, odd.token, min(row["wake_at"], row["deadline"] or row["wake_at"]))
     elif row["deadline"] is not None and status in ("waiting", "paused"):
         work.put_back(odd.hint_id, odd.token, row["deadline"])
-    elif status in ("pending", "waiting", "compensating") and (status != "waiting" or row["wake_at"]):
+    elif status in READY_AT and (status != "waiting" or row["wake_at"]):
         # It became claimable between the two looks: due again at once.
         work.put_back(odd.hint_id, odd.token, sql_now(connections[work.spine]))
     else:
@@ -133,14 +140,16 @@ def _take_over(
     using: str, terms: Terms, odd: Odd, row: Mapping[str, Any], parent: Parent, now: datetime, sent_at: float
 ) -> Claimed | None:
     """The lease of a running execution has lapsed: count it, and go on or bury."""
-    recoveries = 1 if _progressed(using, row) else row["recoveries"] + 1
+    recoveries = _recoveries_after(using, row)
     takeovers = note_takeover(row, now, "lease expired")
     if recoveries > cap_of(row):
         _bury(using, {**row, "recoveries": recoveries}, parent, takeovers)
         return None
+    # The turn that was asked to make room for the undo steps is gone: they begin here. Never pending under a token,
+    # unless somebody wrote past the engine: its appends would all be refused.
+    status = "compensating" if row["ending_as"] else "running"
     changes = {
-        # Never pending under a token, unless somebody wrote past the engine: its appends would all be refused.
-        "status": Sql("CASE WHEN e.status = 'pending' THEN 'running' ELSE e.status END"),
+        "status": status,
         "lease_token": odd.token,
         "worker": terms.worker,
         "claimed_at": sql_now(connections[using]),
@@ -153,11 +162,18 @@ def _take_over(
         hint_id=odd.hint_id,
         token=odd.token,
         worker=terms.worker,
-        row={**{name: row[name] for name in COLUMNS}, "recoveries": recoveries},
+        row={**{name: row[name] for name in COLUMNS}, "status": status, "recoveries": recoveries},
         read_at=now,
         lease_seconds=config().lease_seconds,
         sent_at=sent_at,
     )
+
+
+def _recoveries_after(using: str, row: Mapping[str, Any]) -> int:
+    """How many crashes count with this one. What crashed before the undo steps began is over, and counts for none."""
+    if row["ending_as"] and row["status"] == "running":
+        return 0
+    return 1 if _progressed(using, row) else int(row["recoveries"]) + 1
 
 
 def _progressed(using: str, row: Mapping[str, Any]) -> bool:
@@ -215,9 +231,19 @@ def bury_for(using: str, execution_id: UUID, why: str) -> None:
     repeated(using, attempt)
 
 
-def _time_out(using: str, row: Mapping[str, Any], parent: Parent) -> None:
-    late = ExecutionTimedOut(f"the execution did not finish before its deadline {row['deadline'].isoformat()}")
-    _end(using, row, parent, "timed_out", encode_failure(late), {})
+def _time_out(using: str, row: Mapping[str, Any], parent: Parent, *, held: bool = False) -> bool:
+    """Past its deadline: undo first, where something is to be undone; whether this ended it.
+
+    ``held``: a live turn has to stop before its undo steps begin.
+    """
+    late = encode_failure(
+        ExecutionTimedOut(f"the execution did not finish before its deadline {row['deadline'].isoformat()}")
+    )
+    if not read_undos(using, row["id"]).due():
+        _end(using, row, parent, "timed_out", late, {})
+        return True
+    (ask_undo if held else begin_undo)(using, row, Ending(status="timed_out", error=late))
+    return False
 
 
 def _end(
@@ -230,7 +256,8 @@ def _end(
         "lease_token": None,
         "encoded_output": None,
         "encoded_error": error,
-        "failed_positions": "",
+        # Of a run that died while its undo steps ran: a retry resumes them, and ends it as it was decided.
+        "failed_positions": row["failed_positions"] if row["ending_as"] else "",
         "finished_at": sql_now(connection),
         **more,
     }
@@ -253,8 +280,11 @@ def end_overdue(using: str, row: Mapping[str, Any], parent: Parent) -> None:
     _time_out(using, row, parent)
 
 
-def time_out_claimed(claim: Claimed) -> bool:
-    """Time an execution out under the token of the turn that overran; ``False`` if the token is gone."""
+def time_out_claimed(claim: Claimed, lease: Lease) -> bool:
+    """Time an execution out under the token of the turn that overran; ``False`` if the token is gone.
+
+    The lease is lost with it, or, where undo steps have to follow, revoked: they begin when the turn has stopped.
+    """
     using = claim.using
 
     def attempt() -> bool:
@@ -264,14 +294,18 @@ def time_out_claimed(claim: Claimed) -> bool:
             if not execute(using, _touch(claim)):
                 return False
             _now, row = lock_execution(using, claim.id)
-            _time_out(using, row, parent)
+            if row["deadline"] is None:
+                return False  # it is decided already how the run ends
+            lease.lost = _time_out(using, row, parent, held=True)
+            lease.revoked = True
             return True
 
     return repeated(using, attempt)
 
 
-def _touch(claim: Claimed) -> Sql:
-    return build(f"UPDATE {EXECUTION} AS e SET lease_token = e.lease_token WHERE {{fence}}", fence=fence(claim))
+def _touch(claim: Claimed, *, undo: bool = False) -> Sql:
+    held = fence(claim, undo=undo)
+    return build(f"UPDATE {EXECUTION} AS e SET lease_token = e.lease_token WHERE {{fence}}", fence=held)
 
 
 def abandon_attempt(claim: Claimed, reason: str) -> bool:
@@ -280,15 +314,15 @@ def abandon_attempt(claim: Claimed, reason: str) -> bool:
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
-            if not execute(using, _touch(claim)):
+            if not execute(using, _touch(claim, undo=True)):
                 return False
             now, row = lock_execution(using, claim.id)
             changes = {
-                "status": Sql("CASE WHEN e.status = 'running' THEN 'pending' ELSE e.status END"),
+                "status": READY,
                 "lease_token": None,
                 "worker": "",
                 "claimed_at": None,
-                "recoveries": 1 if _progressed(using, row) else row["recoveries"] + 1,
+                "recoveries": _recoveries_after(using, row),
                 "takeovers": note_takeover(row, now, reason),
             }
             _update(using, row, changes)

@@ -15,29 +15,37 @@ from django_durable.clock import sql_now
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.reopen_undo import check_resumable, resume_undo, undo_began
 from django_durable.engine.transitions.start import chain_mark
 from django_durable.engine.transitions.verbs import Attribution, note, reopen_row
 from django_durable.errors import InvalidTransition
 from django_durable.models import Checkpoint, DeadLetter, Execution
+from django_durable.models.checkpoint import UNDO
 from django_durable.sql import assignments, build, execute, field_of, value
 
 
 def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
     """Open fresh budgets, keep what was done, remove what ended the run, and publish.
 
-    Raises ``InvalidTransition``: not in a status that a retry may leave, retried already (``actor`` says by
-    whom), or its key is held by a newer run.
+    Once undo steps of what ended it have begun, only those go on. Raises ``InvalidTransition``: not in a status that
+    a retry may leave, retried already (``actor`` says by whom), its key is held by a newer run, or it is undone.
     """
 
     def attempt() -> None:
         with transaction.atomic(using=using):
             now, row = lock_execution(using, execution_id)
             _check(using, row)
+            undo_only = undo_began(using, row)
+            if undo_only:
+                check_resumable(using, row)
             letter = _take_letter(using, row, by)
-            removed = _clear_failures(using, row)
+            removed = _remove(using, row, undo_only=undo_only)
             if letter is not None and removed:
                 DeadLetter.objects.using(using).filter(pk=letter).update(failures=json.dumps(removed))
-            reopen_row(using, row, now, _fresh_budgets(row, now))
+            if undo_only:
+                resume_undo(using, row)
+            else:
+                reopen_row(using, row, now, _fresh_budgets(row, now))
             note(using, row, now, "retry", by)
 
     repeated(using, attempt)
@@ -83,13 +91,10 @@ def _take_letter(using: str, row: Mapping[str, Any], by: Attribution) -> int | N
     return int(newest.pk)
 
 
-def _clear_failures(using: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _remove(using: str, row: Mapping[str, Any], *, undo_only: bool) -> list[dict[str, Any]]:
     """Remove the checkpoints that ended the run and what hung on them; put back what was under way."""
-    ended_by = json.loads(row["failed_positions"] or "{}")
     checkpoints = Checkpoint.objects.using(using).filter(execution_id=row["id"])
-    doomed = Q(position__in=ended_by.get("positions", [])) | Q(kind="step", status__in=["pending", "cancelled"])
-    if "from" in ended_by:
-        doomed |= Q(position__gte=ended_by["from"])
+    doomed = Q(item=UNDO) & ~Q(status="completed") if undo_only else _failures(row)
     removed = [
         {
             "position": c.position,
@@ -102,9 +107,18 @@ def _clear_failures(using: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         for c in checkpoints.filter(doomed)
     ]
     checkpoints.filter(doomed).delete()
-    # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
-    checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
+    if not undo_only:
+        # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
+        checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
     return removed
+
+
+def _failures(row: Mapping[str, Any]) -> Q:
+    """What ended the run, and what is to begin anew."""
+    ended_by = json.loads(row["failed_positions"] or "{}")
+    begun = Q(kind__in=["step", "undo"], status__in=["pending", "cancelled"])
+    doomed = Q(position__in=ended_by.get("positions", [])) | begun
+    return doomed | Q(position__gte=ended_by["from"]) if "from" in ended_by else doomed
 
 
 def _fresh_budgets(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:

@@ -18,13 +18,22 @@ from django_durable.engine.locking import lock_execution
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.family import close_children, hold_parent, tell_parent
-from django_durable.engine.transitions.leave import ENDED, FREE, cancel_pending, ended_columns, update_execution
+from django_durable.engine.transitions.leave import (
+    ENDED,
+    FREE,
+    READY,
+    cancel_pending,
+    ended_columns,
+    update_execution,
+)
+from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
+from django_durable.engine.undos import read_undos
 from django_durable.errors import InvalidTransition
 from django_durable.ids import time_ordered_id
 from django_durable.models import Checkpoint, Execution, OperatorAction, OperatorNote
 from django_durable.planes.selection import spine_alias
 from django_durable.signals import execution_finished
-from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, insert_row, value
+from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, insert_row, is_postgres, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +44,11 @@ class Attribution:
     reason: str = ""
 
 
-def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
-    """End an execution as ``cancelled`` in any live state, at once; whether this call won.
+def cancel(using: str, execution_id: UUID, by: Attribution, *, compensate: bool = True) -> bool:
+    """End an execution as ``cancelled`` in any live state, after its undo steps where it has any; whether this won.
 
-    A take-over: a running turn loses its token here, so nothing of it commits afterwards.
+    Without undo steps it ends at once, by a take-over: a running turn loses its token here, so nothing of it commits
+    afterwards. So it does without ``compensate``, in the middle of its undo steps too: the rest of them never runs.
     """
 
     def attempt() -> bool:
@@ -46,15 +56,20 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
             parent = hold_parent(using, execution_id)
             now, row = lock_execution(using, execution_id)
             if row["status"] == "continued" and row["successor_id"] is not None:
-                return cancel(using, row["successor_id"], by)
-            if row["status"] not in SOURCES["cancel"]:
+                return cancel(using, row["successor_id"], by, compensate=compensate)
+            if row["status"] not in SOURCES["cancel"] or (compensate and row["ending_as"]):
                 return False
+            if compensate and _undo_first(using, row):
+                note(using, row, now, "cancel", by)
+                return True
             ended_at = sql_now(connections[using])
             changes = {
                 **ENDED,
                 **ended_columns(),
                 "status": "cancelled",
                 "cancel_requested_at": ended_at,
+                "ending_as": "",
+                "failed_positions": "",
                 "encoded_output": None,
                 "encoded_error": None,
                 "finished_at": ended_at,
@@ -71,6 +86,23 @@ def cancel(using: str, execution_id: UUID, by: Attribution) -> bool:
     return repeated(using, attempt)
 
 
+def _undo_first(using: str, row: Mapping[str, Any]) -> bool:
+    """Let undo steps run before a locked execution is cancelled; ``False``: there are none."""
+    running = row["status"] == "running"
+    if not read_undos(using, row["id"]).due() and not (running and _sees_no_appends(using)):
+        return False
+    asked = {"cancel_requested_at": sql_now(connections[using])}
+    (ask_undo if running else begin_undo)(using, row, Ending(status="cancelled"), asked)
+    return True
+
+
+def _sees_no_appends(using: str) -> bool:
+    """Whether the caller's snapshot may be older than what the running turn has registered."""
+    if not is_postgres(connections[using]):
+        return False
+    return str(fetch(using, Sql("SHOW transaction_isolation"))[0][0]) != "read committed"
+
+
 def pause(using: str, execution_id: UUID, by: Attribution) -> None:
     """Pause at once, or leave the wish for the running turn's next position. Raises ``InvalidTransition``."""
 
@@ -79,8 +111,9 @@ def pause(using: str, execution_id: UUID, by: Attribution) -> None:
             now, row = lock_execution(using, execution_id)
             if row["status"] == "continued" and row["successor_id"] is not None:
                 return pause(using, row["successor_id"], by)
-            if row["status"] not in SOURCES["pause"] or row["pause_requested_at"] is not None:
-                raise InvalidTransition(f"execution {execution_id} is {row['status']}; it cannot be paused")
+            if row["status"] not in SOURCES["pause"] or row["pause_requested_at"] is not None or row["ending_as"]:
+                ending = f" and ending as {row['ending_as']}" if row["ending_as"] else ""
+                raise InvalidTransition(f"execution {execution_id} is {row['status']}{ending}; it cannot be paused")
             if row["status"] == "running":
                 write_execution(using, execution_id, {"pause_requested_at": sql_now(connections[using])})
             else:
@@ -123,12 +156,14 @@ def resume(using: str, execution_id: UUID, by: Attribution) -> None:
 
 
 def reopen_row(using: str, row: Mapping[str, Any], now: datetime, more: Mapping[str, Any]) -> None:
-    """Back to ``pending`` with the next intent, due now, or at the start's ``run_after`` if that lies ahead."""
+    """Back to ``pending``, or to its undo steps, with the next intent: now, or at a ``run_after`` that lies ahead."""
     later = row["run_after"] if row["run_after"] is not None and row["run_after"] > now else None
+    if row["ending_as"]:
+        later = None  # its undo steps go on
     revision = row["revision"] + 1
     changes = {
         **FREE,
-        "status": "pending",
+        "status": READY,
         "wake_at": later,
         "awaiting": "",
         "blocked_by": "",

@@ -161,3 +161,29 @@ def original(text: str) -> None:
 @step("changed-b")
 def renamed(text: str) -> None:
     write(f"begin {text}")
+
+
+@step
+def stand_or_note(text: str) -> None:
+    """Stand at the barrier only if the test has put up a sign for that."""
+    write(f"begin {text}")
+    if (folder() / f"hold-{text}").exists():
+        stand_at(text)
+
+
+@workflow("field.undoable")
+def undoable(ctx: Context, name: str, ends: str) -> str:
+    """Steps a, b, c, each with its undo step, which is registered before it."""
+    for letter in "abc":
+        ctx.compensate(stand_or_note, f"{name}-undo-{letter}")
+        ctx.step(stand_or_note, f"{name}-{letter}")
+    if ends == "sleeps":
+        ctx.sleep(600)
+    elif ends == "returns":
+        write(f"return {name}")
+        stand_at(f"{name}-return")
+    elif ends == "raises":
+        write(f"return {name}")
+        stand_at(f"{name}-return")
+        raise ValueError("too late")
+    return "done"
