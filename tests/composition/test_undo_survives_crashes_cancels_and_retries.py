@@ -9,10 +9,10 @@ import pytest
 
 from django_durable import Context, ExecutionClosed, InvalidTransition, Retry, StepFailed, step, workflow
 from django_durable.authoring import registry
-from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.epoch import bump_epoch
 from django_durable.models import Checkpoint, DeadLetter, DispatchHint
 from django_durable.operators.doctor.liveness import liveness_violations
+from django_durable.runtime import turn
 from django_durable.runtime.sweeps import block_unknown, rebuild_everything
 from django_durable.signals import execution_finished
 from django_durable.testing import DurableKit, fail_step, stub_step
@@ -93,13 +93,13 @@ def test_a_run_that_dies_after_a_cancel_is_undone_by_whoever_takes_over(durable:
 
 
 def test_cancel_just_before_the_return_undoes(durable: DurableKit, monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = leave.complete
+    complete = turn.complete
 
     def cancelled_first(*args: Any, **kwargs: Any) -> bool:
         assert execution.cancel() is True
         return complete(*args, **kwargs)
 
-    monkeypatch.setattr(leave, "complete", cancelled_first)
+    monkeypatch.setattr(turn, "complete", cancelled_first)
     execution = trip.start()
     durable.run_until_idle()
     execution.refresh_from_db()
