@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from django.test import TransactionTestCase
 
     both = {"default", database_alias()}
-    TransactionTestCase.databases = both  # type: ignore[assignment]
+    TransactionTestCase.databases = both
     for item in items:
         mark = item.get_closest_marker("django_db")
         if mark is not None or {"db", "transactional_db", "durable", "durable_worker"} & set(item.fixturenames):  # type: ignore[attr-defined]
