@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 from django.db import connections
 
 from django_durable import Execution, workflow
 from django_durable.authoring.context import Context
+from django_durable.clock import read_now
 from django_durable.models import DispatchHint
 from tests.crash.racer import Racer
 from tests.db.racing import USING, Transaction, racers
@@ -18,6 +20,7 @@ from tests.driving import claim, lapse_leases
 from tests.services.project import Project
 
 WORKERS = 4
+SOON = timedelta(seconds=5)  # far less than a lease
 HINTS = 1000 if os.environ.get("TEST_DB") == "postgres" else 200
 
 
@@ -37,11 +40,10 @@ def _claim_all(sides: list[Racer], limit: int) -> list[Any]:
 
     def ask() -> list[Any]:
         barrier.wait(60)
-        mine, empty = [], 0
-        while empty < 3:  # a pass may find nothing because the others hold it locked at that moment
-            got = claim(limit)
-            mine += got
-            empty = 0 if got else empty + 1
+        mine: list[Any] = []
+        # A pass may find nothing because the others hold it locked at that moment, or put it back for a moment.
+        while DispatchHint.objects.filter(due_at__lt=read_now(USING) + SOON).exists():
+            mine += claim(limit)
         return mine
 
     return [claimed for future in [side.begin(ask) for side in sides] for claimed in future.result(120)]
