@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 from django.db import connections
@@ -21,6 +22,7 @@ from tests.driving import claim, lapse_leases
 from tests.services.project import Project
 
 WORKERS = 4
+SOON = timedelta(seconds=5)  # far less than a lease
 HINTS = 1000 if os.environ.get("TEST_DB") == "postgres" else 200
 
 
