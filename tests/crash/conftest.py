@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.crash.harness import Harness
-    from tests.services.databases import FreshDatabase
+    from tests.services.databases import DatabaseSource, FreshDatabase
     from tests.services.project import Project
 
 
@@ -31,10 +31,19 @@ def harness(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harne
     logging.getLogger("django_durable").setLevel(logging.NOTSET)
 
 
+@pytest.fixture(scope="session")
+def two_planes(database_source: DatabaseSource) -> Iterator[dict[str, FreshDatabase]]:
+    """Made once: every run empties them."""
+    made = {alias: database_source.fresh() for alias in ("far", "near")}
+    yield made
+    for one in made.values():
+        one.drop()
+
+
 @pytest.fixture
 def far_harness(
     project: Project,
-    fresh_database: Callable[[], FreshDatabase],
+    two_planes: dict[str, FreshDatabase],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Harness]:
@@ -50,8 +59,8 @@ def far_harness(
     durable = {"PLANES": {"far": "far", "near": "near"}}
     routers = ["django_durable.routers.PlaneRouter"]
     with (
-        database("far", fresh_database().url),
-        database("near", fresh_database().url),
+        database("far", two_planes["far"].url),
+        database("near", two_planes["near"].url),
         override_settings(DURABLE=durable, DATABASE_ROUTERS=routers),
     ):
         monkeypatch.setattr(here, "plane", "far")

@@ -178,8 +178,8 @@ class EndState:
     def _most_calls(self, name: str) -> int:
         if name == AT_MOST_ONCE or not self.run.disturbed:
             most = 1
-        elif self.run.fault.mode in RESTARTS:
-            most = 2
+        elif self.run.fault.mode in (*RESTARTS, *SPINE_LOST):
+            most = 2  # the leases are the spine's: a turn in flight is taken over where it is lost
         elif name in TRANSACTIONAL:
             most = 3  # its attempt is repeated whole when its connection is lost
         else:
