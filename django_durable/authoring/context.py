@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from django_durable.authoring.operations.approvals import Approvals
+from django_durable.authoring.operations.callbacks import Callbacks
+from django_durable.authoring.operations.events import Events
+from django_durable.authoring.operations.first import First
 from django_durable.authoring.operations.known import Known
 from django_durable.authoring.operations.messages import Messages
 from django_durable.authoring.operations.publishing import Publishing
@@ -9,5 +13,5 @@ from django_durable.authoring.operations.steps import Steps
 from django_durable.authoring.operations.timers import Timers
 
 
-class Context(Known, Steps, Timers, Messages, Publishing):
+class Context(Known, Steps, Timers, Messages, First, Events, Callbacks, Approvals, Publishing):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

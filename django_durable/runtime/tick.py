@@ -14,7 +14,7 @@ from django_durable.models import SweepClaim
 from django_durable.planes.breaker import available, guarded
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
-from django_durable.runtime import sweeps
+from django_durable.runtime import event_sweeps, sweeps
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
 TICK = "tick"
@@ -27,6 +27,9 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "dangling": (120.0, sweeps.drop_dangling_hints),
     "routes": (600.0, sweeps.drop_unused_routes),
     "rebuild": (180.0, sweeps.rebuild_hints),
+    "events": (1.0, event_sweeps.tell_of_events),
+    "old events": (60.0, event_sweeps.forget_events),
+    "event waits": (600.0, event_sweeps.drop_ended_waits),
 }
 
 

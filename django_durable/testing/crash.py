@@ -14,6 +14,7 @@ from django_durable.engine.messages import Letter
 from django_durable.engine.session import Session
 from django_durable.engine.transitions.leave import Pages
 from django_durable.runtime import turn
+from django_durable.sql import Sql
 
 
 class CrashedTurn:
@@ -98,11 +99,11 @@ class DoomedSession(Session):
         self._die_before([position])
         super().amend(position, changes)
 
-    def _append(self, rows: list[dict[str, Any]]) -> None:
+    def _append(self, rows: list[dict[str, Any]], beside: Sequence[Sql] = ()) -> None:
         self._die_before([row["position"] for row in (*self._in_hand, *rows)])
-        super()._append(rows)
+        super()._append(rows, beside)
 
-    def wait(self, record: Record | None, position: int, *arguments: Any, **options: Any) -> Letter | None:
+    def wait(self, record: Record | None, position: int, *arguments: Any, **options: Any) -> Letter:
         self._die_before([position])
         return super().wait(record, position, *arguments, **options)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -116,8 +116,17 @@ def _awaited(execution: Execution[Any]) -> set[str]:
     pending = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk, status="pending")
     if execution.status == "paused":
         return set(pending.filter(kind="breakpoint").values_list("name", flat=True))
-    channels = json.loads(execution.awaiting or "[]")
-    return {channel.partition(":")[2] for channel in channels} | set(pending.values_list("name", flat=True))
+    names = set(pending.values_list("name", flat=True))
+    for channel in json.loads(execution.awaiting or "[]"):
+        kind, _, name = channel.partition(":")
+        names |= set(_made_at(execution, name)) if kind == "callback" else {name}
+    return names
+
+
+def _made_at(execution: Execution[Any], place: str) -> Iterable[str]:
+    """The name of a callback, which stands where it was made."""
+    rows = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk)
+    return rows.filter(position=int(place.partition(":")[0])).values_list("name", flat=True)
 
 
 def _refuse(claim: Claimed, max_turns: int) -> None:

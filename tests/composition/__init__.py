@@ -1,0 +1,1 @@
+"""Composition: updates, events, callbacks, approvals, children and what is made of them."""
