@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -22,6 +21,7 @@ from django_durable.models import Execution
 from django_durable.models.columns import check_name
 from django_durable.payloads import decode, encode
 from django_durable.planes.selection import plane_alias
+from django_durable.quiet import report
 
 __all__ = ["apublish", "publish"]
 
@@ -53,11 +53,19 @@ def publish(name: str, payload: Any = None, *, tenant: str | None = None, dedup_
                 for workflow, subscription in subscribers(name):
                     _start(alias, workflow, subscription, decode(encoded), tenant, posted.id)
                 # After the commit, when it can be seen that nobody who waits is missed. A sweep does it otherwise.
-                transaction.on_commit(partial(tell_waiters, alias, posted.id), using=alias, robust=True)
+                transaction.on_commit(lambda: _tell(alias, posted.id), using=alias)
             return posted.id
 
     with reaching(alias):
         return repeated(alias, attempt)
+
+
+def _tell(alias: str, event_id: int) -> None:
+    """The event is published: whatever goes wrong from here on is for the sweep."""
+    try:
+        tell_waiters(alias, event_id)
+    except Exception as error:
+        report(error, "those who wait for event %s could not be told yet", event_id)
 
 
 async def apublish(name: str, payload: Any = None, *, tenant: str | None = None, dedup_key: str | None = None) -> int:
