@@ -86,7 +86,7 @@ def _start(
     prepared = workflow.using(key=key, tenant=tenant or None)
     execution = _started(lambda: prepared.start(*args, **kwargs), lambda: workflow.get(str(key), tenant=tenant), key)
     if execution.is_new:
-        note_started(alias, event_id, execution.chain_id)
+        note_started(alias, event_id, execution.chain_id, execution.pk)
 
 
 def _started(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import connections, transaction
 from django.db.models import QuerySet
@@ -125,9 +126,9 @@ def _is_here(using: str, tenant: str) -> Sql:
     )
 
 
-def note_started(using: str, event_id: int, chain_id: Any) -> None:
+def note_started(using: str, event_id: int, chain_id: UUID, run_id: UUID) -> None:
     """The receipt of an event that started a run: that run does not take it once more."""
-    receipt = {"event_id": event_id, "execution_id": chain_id, "position": -1}
+    receipt = {"event_id": event_id, "execution_id": chain_id, "run_id": run_id, "position": -1}
     source = Sql("FROM (SELECT 1 AS one) AS one WHERE 1 = 1")
     execute(
         using,
@@ -265,7 +266,8 @@ class Topic:
 
     def consume(self, claim: Claimed, position: int, letter: Letter) -> None:
         """The receipt, at most one for an event and a chain."""
-        receipt = {"event_id": letter.id, "execution_id": claim.row["chain_id"], "position": position}
+        chain_id = claim.row["chain_id"]
+        receipt = {"event_id": letter.id, "execution_id": chain_id, "run_id": claim.id, "position": position}
         source = Sql("FROM (SELECT 1 AS one) AS one WHERE 1 = 1")
         execute(claim.using, insert_row(connections[claim.using], EventTaken, receipt, source=source))
 

@@ -465,6 +465,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("execution_id", models.UUIDField()),
+                ("run_id", models.UUIDField()),
                 ("position", models.IntegerField()),
                 (
                     "event",

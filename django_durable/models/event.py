@@ -70,12 +70,14 @@ class EventWait(models.Model):
 class EventTaken(models.Model):
     """One execution took one event, or an event started one run: at most once each.
 
-    ``execution_id`` is the first run's of its chain: the runs of a chain take an event once.
+    ``execution_id`` is the first run's of its chain: the runs of a chain take an event once. ``run_id`` is the one's
+    that took it.
     """
 
     id = models.BigAutoField(primary_key=True)
     event = models.ForeignKey(EventRow, on_delete=models.DO_NOTHING, db_constraint=False, related_name="taken")
     execution_id = models.UUIDField()
+    run_id = models.UUIDField()
     position = models.IntegerField()
 
     class Meta:

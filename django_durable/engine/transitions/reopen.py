@@ -18,7 +18,7 @@ from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.start import chain_mark
 from django_durable.engine.transitions.verbs import Attribution, note, reopen_row
 from django_durable.errors import InvalidTransition
-from django_durable.models import Checkpoint, DeadLetter, Execution
+from django_durable.models import Checkpoint, DeadLetter, EventTaken, Execution, Message
 from django_durable.sql import assignments, build, execute, field_of, value
 
 
@@ -102,9 +102,17 @@ def _clear_failures(using: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         for c in checkpoints.filter(doomed)
     ]
     checkpoints.filter(doomed).delete()
+    _give_back(using, row, {one["position"] for one in removed})
     # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
     checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
     return removed
+
+
+def _give_back(using: str, row: Mapping[str, Any], positions: set[int]) -> None:
+    """What waits behind the failure had taken is there again for the waits that come in their place."""
+    Message.objects.using(using).filter(execution_id=row["id"], consumed_by__in=positions).update(consumed_by=None)
+    receipts = EventTaken.objects.using(using).filter(execution_id=row["chain_id"], run_id=row["id"])
+    receipts.filter(position__in=positions).delete()
 
 
 def _fresh_budgets(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
