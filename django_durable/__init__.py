@@ -52,26 +52,40 @@ _ERRORS = (
 )
 
 _HOMES = {
+    "Approval": "django_durable.authoring.approval",
+    "Arrived": "django_durable.authoring.arrived",
+    "Callback": "django_durable.authoring.callback",
     "Context": "django_durable.authoring.context",
     "Execution": "django_durable.models",
     "Ref": "django_durable.payloads",
     "Retry": "django_durable.authoring.retry",
     "Step": "django_durable.authoring.step",
+    "Update": "django_durable.authoring.update",
     "Workflow": "django_durable.authoring.workflow",
+    "complete_callback": "django_durable.operators.callback",
     "current_step": "django_durable.authoring.current",
+    "event": "django_durable.authoring.source",
+    "fail_callback": "django_durable.operators.callback",
     "register_value": "django_durable.payloads",
     "step": "django_durable.authoring.step",
+    "update": "django_durable.authoring.source",
     "value_type": "django_durable.payloads",
     "workflow": "django_durable.authoring.workflow",
     **dict.fromkeys(_ERRORS, "django_durable.errors"),
 }
 
 if TYPE_CHECKING:
+    from django_durable.authoring.approval import Approval as Approval
+    from django_durable.authoring.arrived import Arrived as Arrived
+    from django_durable.authoring.callback import Callback as Callback
     from django_durable.authoring.context import Context as Context
     from django_durable.authoring.current import current_step as current_step
     from django_durable.authoring.retry import Retry as Retry
+    from django_durable.authoring.source import event as event
+    from django_durable.authoring.source import update as update
     from django_durable.authoring.step import Step as Step
     from django_durable.authoring.step import step as step
+    from django_durable.authoring.update import Update as Update
     from django_durable.authoring.workflow import Workflow as Workflow
     from django_durable.authoring.workflow import workflow as workflow
     from django_durable.errors import ApprovalTimeout as ApprovalTimeout
@@ -112,6 +126,8 @@ if TYPE_CHECKING:
     from django_durable.errors import WaitTimeout as WaitTimeout
     from django_durable.errors import WrongDatabase as WrongDatabase
     from django_durable.models import Execution as Execution
+    from django_durable.operators.callback import complete_callback as complete_callback
+    from django_durable.operators.callback import fail_callback as fail_callback
     from django_durable.payloads import Ref as Ref
     from django_durable.payloads import register_value as register_value
     from django_durable.payloads import value_type as value_type

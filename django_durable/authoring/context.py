@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from django_durable.authoring.operations.approvals import Approvals
+from django_durable.authoring.operations.callbacks import Callbacks
 from django_durable.authoring.operations.composition import Composition
+from django_durable.authoring.operations.events import Events
 from django_durable.authoring.operations.fan_out import FanOut
+from django_durable.authoring.operations.first import First
 from django_durable.authoring.operations.known import Known
 from django_durable.authoring.operations.messages import Messages
 from django_durable.authoring.operations.publishing import Publishing
@@ -12,5 +16,7 @@ from django_durable.authoring.operations.timers import Timers
 from django_durable.authoring.operations.undo import Undo
 
 
-class Context(Known, Steps, Composition, FanOut, Timers, Messages, Publishing, Undo):
+class Context(
+    Known, Steps, Composition, FanOut, Timers, Messages, First, Events, Callbacks, Approvals, Publishing, Undo
+):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

@@ -20,6 +20,7 @@ from django_durable.authoring.one_database import check_transaction
 from django_durable.authoring.options import StartOptions, WorkflowOptions, check_priority, checked
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.registry import add_workflow, label_of, source_digest
+from django_durable.authoring.subscription import Subscription
 from django_durable.clock import read_now
 from django_durable.conf import config
 from django_durable.durations import seconds
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+V = TypeVar("V", bound=Callable[..., Any])
+Validator = Callable[[Any, Execution[Any]], object]
 Duration = float | timedelta
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -59,6 +62,9 @@ class Workflow(Generic[P, R]):
         self.options = options
         self.start_options = start_options or StartOptions()
         self._name = name
+        # Shared by the copies that ``using`` makes.
+        self.validators: dict[str, Validator] = {}
+        self.subscriptions: dict[str, Subscription] = {}
         update_wrapper(self, func)
 
     @property
@@ -101,7 +107,45 @@ class Workflow(Generic[P, R]):
             )
         chosen = checked(replace(self.start_options, **options))
         copy: Workflow[P, R] = Workflow(self.func, self.name, self.version, self.options, chosen)
+        copy.validators, copy.subscriptions = self.validators, self.subscriptions
         return copy
+
+    def validator(self, update_name: str) -> Callable[[V], V]:
+        """Decorate ``fn(payload, execution)``, which is asked in the sender before an update is stored.
+
+        It refuses by raising ``UpdateRejected`` or ``ValidationError``: nothing is stored then. No replay asks it.
+        """
+        check_name(update_name, "update name")
+
+        def register(function: V) -> V:
+            self.validators[update_name] = check_function(function, "validator")
+            return function
+
+        return register
+
+    def on_event(
+        self,
+        name: str,
+        *,
+        key: Callable[[Any], str | None] | None = None,
+        args: Callable[[Any], Any] | None = None,
+        debounce: Duration | None = None,
+        batch: int | None = None,
+    ) -> None:
+        """Start this workflow, in its newest version, once for each event of this name, with its publication.
+
+        ``key(payload)`` is the execution's key: one run for all events of one key. ``args(payload)`` are its
+        arguments, a tuple or a dict by name; by default the payload is the only one. ``debounce`` and ``batch`` are
+        refused with ``NotImplementedError``: they are not there yet.
+        """
+        check_name(name, "event name")
+        for option, given in (("debounce", debounce), ("batch", batch)):
+            if given is not None:
+                raise NotImplementedError(f"on_event({name!r}, {option}=…) is not there yet; leave {option} out")
+        for option, function in (("key", key), ("args", args)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{option} must be a function of the payload, not {type(function).__name__}")
+        self.subscriptions[name] = Subscription(event=name, key=key, args=args)
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
         """Accept the work, in the caller's transaction on the plane; the body never runs in the caller.

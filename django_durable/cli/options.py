@@ -108,6 +108,16 @@ class Options:
         except (TypeError, ValueError) as error:
             raise usage(str(error)) from None
 
+    def duration(self, name: str) -> float | None:
+        """A number of seconds, or ``None``."""
+        value = self.raw(name)
+        try:
+            if value is None:
+                return None
+            return seconds(float(value) if isinstance(value, str) else value, name=dashed(name))
+        except (TypeError, ValueError) as error:
+            raise usage(f"{dashed(name)} must be a number of seconds: {error}") from None
+
     def actor(self) -> str:
         """Who acts: ``--actor``, or the user of the operating system."""
         value = self.raw("actor")

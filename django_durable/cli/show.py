@@ -11,7 +11,8 @@ from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output, printable
 from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
-from django_durable.models import Checkpoint, DeadLetter, Execution, Message, OperatorNote
+from django_durable.models import Checkpoint, DeadLetter, Execution, OperatorNote
+from django_durable.operators.unread import unread_messages
 from django_durable.planes.places import place_on
 from django_durable.planes.registry import planes_in_use
 
@@ -47,7 +48,6 @@ FIELDS = (
     "epoch",
 )
 TIMELINE = ("position", "kind", "name", "status", "attempts", "started_at", "duration")
-UNREAD_LISTED = 100
 
 
 class Show(ExecutionVerb):
@@ -104,12 +104,6 @@ def open_letter(execution: Execution[Any]) -> dict[str, Any] | None:
     letters = DeadLetter.objects.using(execution.using).filter(execution_id=execution.pk, retried_at=None)
     newest = letters.order_by("-generation").values("id", "generation", "status", "created_at").first()
     return None if newest is None else dict(newest)
-
-
-def unread_messages(execution: Execution[Any]) -> list[dict[str, Any]]:
-    """What was accepted and no wait has taken, the oldest first: after the end nobody will."""
-    rows = Message.objects.using(execution.using).filter(execution_id=execution.pk, consumed_by=None)
-    return [dict(row) for row in rows.order_by("id").values("id", "channel", "accepted_at")[:UNREAD_LISTED]]
 
 
 def notes(execution: Execution[Any]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from django_durable.cli.approvals import Decide, ListApprovals
 from django_durable.cli.check_replay import CheckReplay
 from django_durable.cli.dead_letters import ListDeadLetters
 from django_durable.cli.doctor import Doctor
@@ -11,11 +12,13 @@ from django_durable.cli.history import History
 from django_durable.cli.listing import ListExecutions
 from django_durable.cli.operate import Cancel, Pause, Resume, Retry
 from django_durable.cli.planes import Planes
+from django_durable.cli.publish import Publish
 from django_durable.cli.show import Show
 from django_durable.cli.signals import Signal
 from django_durable.cli.start import Start
 from django_durable.cli.stats import ShowStats
 from django_durable.cli.tick import Tick
+from django_durable.cli.updates import Update
 from django_durable.cli.verb import Verb
 from django_durable.cli.worker import RunWorker
 from django_durable.cli.workflows import ListWorkflows
@@ -30,12 +33,16 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     Show,
     History,
     Signal,
+    Update,
+    Publish,
     Cancel,
     Retry,
     Pause,
     Resume,
+    Decide,
     ShowStats,
     ListWorkflows,
+    ListApprovals,
     ListDeadLetters,
     CheckReplay,
     Planes,

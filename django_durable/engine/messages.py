@@ -43,17 +43,30 @@ from django_durable.sql import (
 )
 
 TABLE = Message._meta.db_table
+CALLBACK = "callback:"
+_UNREAD = f"(consumed_by IS NULL OR channel LIKE '{CALLBACK}%%')"
 CLOSED = ("completed", "failed", "cancelled", "timed_out", "dead", "compensating")
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A message as a wait takes it."""
+    """A message as a wait takes it. ``error`` is what the wait recorded instead of an output, where it failed."""
 
     id: int
     channel: str
     payload: str
     accepted_at: datetime
+    error: str | None = None
+    # Which of several sources outside the mailbox it came from.
+    number: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message that is stored; ``is_new`` is false where one with its deduplication key had been before."""
+
+    id: int
+    is_new: bool
 
 
 class _MustWake(Exception):
@@ -66,10 +79,15 @@ def send(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: 
     A repeated ``dedup_key`` returns the first message's id, also after the end. Raises ``ExecutionClosed`` when
     the execution has ended, decided under the lock that its end takes too.
     """
-    return repeated(using, lambda: _send(using, execution_id, channel, payload, dedup_key))
+    return post(using, execution_id, channel, payload, dedup_key).id
 
 
-def _send(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None) -> int:
+def post(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None = None) -> Posted:
+    """``send``, and whether the message is a new one."""
+    return repeated(using, lambda: _post(using, execution_id, channel, payload, dedup_key))
+
+
+def _post(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None) -> Posted:
     try:
         with transaction.atomic(using=using):
             return _deliver(using, execution_id, channel, payload, dedup_key, exclusive=False)
@@ -80,24 +98,30 @@ def _send(using: str, execution_id: UUID, channel: str, payload: str, dedup_key:
 
 def _deliver(
     using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None, *, exclusive: bool
-) -> int:
+) -> Posted:
     _now, row = lock_execution(using, execution_id, shared=not exclusive)
     if dedup_key is not None:
         known = _find(using, execution_id, channel, dedup_key)
         if known is not None:
-            return known
-    if row["status"] == "continued" and row["successor_id"] is not None:
+            return Posted(known, is_new=False)
+    follows = not channel.startswith(CALLBACK)
+    if row["status"] == "continued" and row["successor_id"] is not None and follows:
         return _deliver(using, row["successor_id"], channel, payload, dedup_key, exclusive=exclusive)
-    if row["status"] in CLOSED or row["ending_as"]:
-        how = row["status"] if row["status"] in CLOSED else f"ending as {row['ending_as']}"
+    if row["status"] in CLOSED or row["ending_as"] or (row["status"] == "continued" and not follows):
+        how = f"ending as {row['ending_as']}" if row["status"] == "running" else row["status"]
         raise ExecutionClosed(f"execution {execution_id} is {how}; it takes no more messages")
-    wakes = row["status"] == "waiting" and channel in json.loads(row["awaiting"] or "[]")
+    wakes = waits_for(row, channel)
     if wakes and not exclusive and is_postgres(connections[using]):
         raise _MustWake
-    message_id = _insert(using, execution_id, channel, payload, dedup_key)
+    posted = _insert(using, execution_id, channel, payload, dedup_key)
     if wakes:
         wake(using, row)
-    return message_id
+    return posted
+
+
+def waits_for(row: Mapping[str, Any], channel: str) -> bool:
+    """Whether a locked row waits for what is sent to this channel."""
+    return row["status"] == "waiting" and channel in json.loads(row["awaiting"] or "[]")
 
 
 def _find(using: str, execution_id: UUID, channel: str, dedup_key: str) -> int | None:
@@ -105,14 +129,26 @@ def _find(using: str, execution_id: UUID, channel: str, dedup_key: str) -> int |
     return found.values_list("pk", flat=True).first()
 
 
-def _insert(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None) -> int:
+def put(using: str, execution_id: UUID, channel: str, payload: str, accepted_at: datetime) -> None:
+    """Store a message that was accepted at this time; the caller holds the execution's row exclusively."""
+    _insert(using, execution_id, channel, payload, None, accepted_at)
+
+
+def _insert(
+    using: str,
+    execution_id: UUID,
+    channel: str,
+    payload: str,
+    dedup_key: str | None,
+    accepted_at: datetime | None = None,
+) -> Posted:
     connection = connections[using]
     values = {
         "execution_id": execution_id,
         "channel": channel,
         "payload": payload,
         "dedup_key": dedup_key,
-        "accepted_at": sql_now(connection),
+        "accepted_at": accepted_at or sql_now(connection),
     }
     insert = insert_row(
         connection,
@@ -123,12 +159,12 @@ def _insert(using: str, execution_id: UUID, channel: str, payload: str, dedup_ke
     )
     rows = fetch(using, insert)
     if rows:
-        return int(rows[0][0])
+        return Posted(int(rows[0][0]), is_new=True)
     # Only a concurrent sender with the same dedup_key gets here; its row is committed by now.
     known = _find(using, execution_id, channel, dedup_key or "")
     if known is None:
         raise ExecutionClosed(f"the message with dedup_key {dedup_key!r} is not visible; retry the transaction")
-    return known
+    return Posted(known, is_new=False)
 
 
 def wake(using: str, row: Mapping[str, Any]) -> None:
@@ -156,7 +192,12 @@ def wake(using: str, row: Mapping[str, Any]) -> None:
 def first_unread(
     using: str, execution_id: UUID, channels: Sequence[str], *, before: datetime | None
 ) -> Letter | None:
-    """The oldest unread message of these channels that was accepted in time; the caller holds the row's lock."""
+    """The oldest unread message of these channels that was accepted in time; the caller holds the row's lock.
+
+    What a callback was decided with is read by every wait for it, like the result of a step.
+    """
+    if not channels:
+        return None
     connection = connections[using]
     in_time = Sql("")
     if before is not None:
@@ -167,9 +208,10 @@ def first_unread(
         using,
         build(
             f"SELECT {columns(Message, names)} FROM {TABLE} WHERE execution_id = {{id}}"
-            " AND channel IN ({channels}) AND consumed_by IS NULL{in_time} ORDER BY id LIMIT 1",
+            " AND channel IN ({channels}) AND {unread}{in_time} ORDER BY id LIMIT 1",
             id=value(connection, field_of(Message, "execution_id"), execution_id),
             channels=join(", ", [value(connection, field_of(Message, "channel"), c) for c in channels]),
+            unread=_UNREAD if any(c.startswith(CALLBACK) for c in channels) else "consumed_by IS NULL",
             in_time=in_time,
         ),
     )
@@ -189,4 +231,16 @@ def consume(using: str, message_id: int, position: int) -> int:
             position=value(connection, field_of(Message, "consumed_by"), position),
             id=value(connection, field_of(Message, "id"), message_id),
         ),
+    )
+
+
+def answer(using: str, execution_id: UUID, position: int, encoded: str) -> Sql:
+    """Write the reply to the update that a position took, as the consequence of a batch."""
+    connection = connections[using]
+    return build(
+        f"UPDATE {TABLE} SET encoded_reply = {{reply}} WHERE execution_id = {{id}} AND consumed_by = {{position}}"
+        " AND channel LIKE 'update:%%' AND {guard}",
+        reply=value(connection, field_of(Message, "encoded_reply"), encoded),
+        id=value(connection, field_of(Message, "execution_id"), execution_id),
+        position=value(connection, field_of(Message, "consumed_by"), position),
     )

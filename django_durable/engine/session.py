@@ -39,11 +39,11 @@ from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.engine.transitions.leave import Pages, merge_tags
 from django_durable.engine.transitions.undo import begin_asked
-from django_durable.engine.transitions.wait import Waited, read_outcome, wait_for_messages
+from django_durable.engine.transitions.wait import PLAIN, Terms, Waited, read_outcome, wait_for_messages
 from django_durable.engine.undos import FINAL, UndoList, note_mark
 from django_durable.errors import DurableError, NonDeterminismError
 from django_durable.models.checkpoint import UNDO, WHOLE
-from django_durable.sql import Sql, build, execute, fetch
+from django_durable.sql import Sql, build, execute, run_guarded
 
 T = TypeVar("T")
 logger = logging.getLogger("django_durable")
@@ -227,9 +227,11 @@ class Session:
         if self._in_hand:
             self._append([])
 
-    def append(self, position: int, kind: str, name: str, status: str, **more: Any) -> None:
-        """Append one checkpoint, what is in hand before it, in one statement."""
-        self._append([row_for(self.claim, position, kind, name, status, **more)])
+    def append(
+        self, position: int, kind: str, name: str, status: str, *, beside: Sequence[Sql] = (), **more: Any
+    ) -> None:
+        """Append one checkpoint, what is in hand before it, in one statement; ``beside`` it, or neither."""
+        self._append([row_for(self.claim, position, kind, name, status, **more)], beside)
 
     def amend(self, position: int, changes: Mapping[str, Any], *, item: int = WHOLE) -> None:
         """Change the pending checkpoint at a position."""
@@ -278,14 +280,28 @@ class Session:
         """What was in hand has been written with something else."""
         self._in_hand.clear()
 
-    def _append(self, rows: list[dict[str, Any]]) -> None:
+    def _append(self, rows: list[dict[str, Any]], beside: Sequence[Sql] = ()) -> None:
         rows = [*self._in_hand, *rows]
         last = rows[-1]
-        self._write(lambda: fenced_insert(self.claim, rows), last["position"], expected=len(rows), item=last["item"])
+        self._write(
+            lambda: fenced_insert(self.claim, rows),
+            last["position"],
+            expected=len(rows),
+            item=last["item"],
+            beside=beside,
+        )
         self._in_hand.clear()
 
-    def _write(self, statement: Callable[[], Sql], position: int, *, expected: int, item: int = WHOLE) -> None:
-        written = self.persistently(lambda: fetch(self.claim.using, statement()))
+    def _write(
+        self,
+        statement: Callable[[], Sql],
+        position: int,
+        *,
+        expected: int,
+        item: int = WHOLE,
+        beside: Sequence[Sql] = (),
+    ) -> None:
+        written = self.persistently(lambda: run_guarded(self.claim.using, statement(), beside))
         if len(written) == expected:
             self.pause_asked = self.pause_asked or any(bool(row[0]) for row in written)
             return
@@ -310,8 +326,12 @@ class Session:
         channels: Sequence[str],
         until: datetime | None,
         timed_out_error: str,
-    ) -> Letter | None:
-        """Take the oldest unread message of these channels; ``None`` once the time is over; else suspend."""
+        terms: Terms = PLAIN,
+    ) -> Letter:
+        """Take the oldest unread message of these channels; else suspend.
+
+        The letter's ``payload`` and ``error`` are what is recorded: once the time is over, ``timed_out_error``.
+        """
 
         def pages(changes: Mapping[str, Any]) -> Pages:
             started = {} if record is not None else {"started_at": self.claim.now(), "wake_at": until}
@@ -323,6 +343,9 @@ class Session:
             nonlocal tried
             found = read_outcome(self.claim, position) if tried else None
             tried = True
+            if found is None:
+                for source in terms.sources:
+                    source.register(self.claim, position)
             return found or wait_for_messages(
                 self.claim,
                 pages,
@@ -330,6 +353,7 @@ class Session:
                 channels=channels,
                 until=until,
                 timed_out_error=timed_out_error,
+                terms=terms,
             )
 
         waited = self.persistently(attempt)
@@ -339,7 +363,7 @@ class Session:
             self.suspended = True
             raise Suspended
         self._in_hand.clear()
-        return waited.letter
+        return waited.letter or Letter(0, "", "null", self.claim.read_at, timed_out_error)
 
     def set_tags(self, position: int, tags: Mapping[str, Any], encoded: str) -> None:
         """Merge tags into the execution's row, with what is in hand, in one batch."""

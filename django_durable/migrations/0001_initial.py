@@ -233,8 +233,10 @@ class Migration(migrations.Migration):
                 ),
                 ("name", django_durable.models.columns.NameField(max_length=255, verbose_name="name")),
                 ("payload", models.TextField()),
-                ("dedup_key", django_durable.models.columns.NameField(max_length=255, null=True)),
+                ("dedup_mark", models.CharField(editable=False, max_length=64, null=True, unique=True)),
                 ("published_at", models.DateTimeField(verbose_name="published at")),
+                ("marks", models.TextField(blank=True, default="")),
+                ("told_up_to", models.BigIntegerField(null=True)),
             ],
             options={
                 "verbose_name": "event",
@@ -243,9 +245,7 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["tenant", "name", "id"], name="durable_event_topic"),
                     models.Index(fields=["published_at"], name="durable_event_age"),
-                ],
-                "constraints": [
-                    models.UniqueConstraint(fields=("tenant", "name", "dedup_key"), name="durable_event_dedup")
+                    models.Index(fields=["told_up_to"], name="durable_event_untold"),
                 ],
             },
         ),
@@ -467,6 +467,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("execution_id", models.UUIDField()),
+                ("run_id", models.UUIDField()),
                 ("position", models.IntegerField()),
                 (
                     "event",
@@ -561,6 +562,99 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["execution", "channel", "id"], name="durable_msg_mailbox")],
                 "constraints": [
                     models.UniqueConstraint(fields=("execution", "channel", "dedup_key"), name="durable_msg_dedup")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ApprovalRequest",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("position", models.IntegerField(verbose_name="position")),
+                ("name", django_durable.models.columns.NameField(max_length=255, verbose_name="name")),
+                ("prompt", models.TextField(blank=True, default="", verbose_name="prompt")),
+                ("encoded_data", models.TextField(null=True)),
+                (
+                    "permission",
+                    django_durable.models.columns.NameField(
+                        blank=True, default="", max_length=255, verbose_name="permission"
+                    ),
+                ),
+                ("requested_at", models.DateTimeField(verbose_name="requested at")),
+                ("expires_at", models.DateTimeField(null=True, verbose_name="expires at")),
+                (
+                    "outcome",
+                    models.CharField(
+                        blank=True,
+                        choices=[("approved", "approved"), ("rejected", "rejected"), ("timed_out", "timed out")],
+                        default="",
+                        max_length=16,
+                        verbose_name="outcome",
+                    ),
+                ),
+                (
+                    "actor",
+                    django_durable.models.columns.NameField(
+                        blank=True, default="", max_length=255, verbose_name="actor"
+                    ),
+                ),
+                ("reason", models.TextField(blank=True, default="", verbose_name="reason")),
+                ("decided_at", models.DateTimeField(null=True, verbose_name="decided at")),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="approvals",
+                        to="django_durable.execution",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "approval request",
+                "verbose_name_plural": "approval requests",
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["outcome", "id"], name="durable_approval_open")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("execution", "position"), name="durable_approval_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="EventWait",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("position", models.IntegerField()),
+                ("number", models.IntegerField(default=0)),
+                (
+                    "tenant",
+                    django_durable.models.columns.NameField(
+                        blank=True, default="", max_length=255, verbose_name="tenant"
+                    ),
+                ),
+                ("name", django_durable.models.columns.NameField(max_length=255, verbose_name="name")),
+                ("mark", models.CharField(blank=True, default="", max_length=16)),
+                ("marks", models.TextField(blank=True, default="")),
+                (
+                    "execution",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="django_durable.execution",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "wait for an event",
+                "verbose_name_plural": "waits for events",
+                "default_permissions": ("view",),
+                "indexes": [models.Index(fields=["tenant", "name", "mark", "id"], name="durable_event_waiting")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("execution", "position", "number"), name="durable_event_wait_once"
+                    )
                 ],
             },
         ),

@@ -13,6 +13,8 @@ Execution               one run of a workflow: row and state in one
 Checkpoint              one position of a run's history
 Message                 what was sent to an execution, kept until a wait takes it
 EventRow, EventTaken    published events, and which execution took which
+EventWait               which executions wait for which events: how a publisher finds them
+ApprovalRequest         what an execution asks a person for, and what was decided
 Join                    how far a fan-out has come
 Outbox                  intents on their way to the spine; written by ``dispatch``
 DeadLetter              a failed, timed out or dead run, one generation each
@@ -32,9 +34,10 @@ SweepClaim              when a sweep last ran, so that any number of processes m
 ======================  ==========================================================================
 """
 
+from django_durable.models.approval import ApprovalRequest
 from django_durable.models.checkpoint import Checkpoint
 from django_durable.models.dead_letter import DeadLetter
-from django_durable.models.event import EventRow, EventTaken
+from django_durable.models.event import EventRow, EventTaken, EventWait
 from django_durable.models.execution import Execution, ExecutionQuerySet, Status
 from django_durable.models.hint import DispatchHint
 from django_durable.models.join import Join
@@ -51,6 +54,8 @@ PLANE_MODELS = (
     Message,
     EventRow,
     EventTaken,
+    EventWait,
+    ApprovalRequest,
     Join,
     Outbox,
     DeadLetter,
@@ -62,12 +67,14 @@ SPINE_MODELS = (DispatchHint, ExecutionRoute, DataPlane, TenantPlacement, Operat
 __all__ = [
     "PLANE_MODELS",
     "SPINE_MODELS",
+    "ApprovalRequest",
     "Checkpoint",
     "DataPlane",
     "DeadLetter",
     "DispatchHint",
     "EventRow",
     "EventTaken",
+    "EventWait",
     "Execution",
     "ExecutionQuerySet",
     "ExecutionRoute",

@@ -251,6 +251,27 @@ class Execution(models.Model, ResultOf[R]):
 
         return send_signal(self, name, payload, dedup_key=dedup_key)
 
+    def send_update(self, name: str, payload: Any, *, timeout: float | timedelta | None = None) -> Any:
+        """Send an update: its message's id once it is stored, or with ``timeout`` what the workflow replied.
+
+        The workflow's validator is asked first, here: what it refuses (``UpdateRejected``, ``ValidationError``)
+        leaves no trace. ``TimeoutError`` where no reply came in time: the update stays accepted. Raises
+        ``ExecutionClosed`` after the end, also where it ends without a reply.
+        """
+        from django_durable.operators.update import send_update
+
+        return send_update(self, name, payload, timeout=timeout)
+
+    def decide(self, name: str, *, approved: bool, actor: Any, reason: str = "", data: Any = None) -> bool:
+        """Decide the open approval of this name; ``False`` where it is decided already, or its time is over.
+
+        Raises ``InvalidTransition`` where none of this name was requested, ``ExecutionClosed`` after the end,
+        ``PermissionDenied`` for a user without the permission that the request names.
+        """
+        from django_durable.operators.decide import decide
+
+        return decide(self, name, approved=approved, actor=actor, reason=reason, data=data)
+
     def value(self, key: str, default: Any = None) -> Any:
         """What the workflow last published with ``ctx.set_value(key, …)``."""
         from django_durable.operators.inspect import read_value
@@ -297,6 +318,14 @@ class Execution(models.Model, ResultOf[R]):
     async def asignal(self, name: str, payload: Any = None, *, dedup_key: str | None = None) -> int:
         """``signal`` for async code."""
         return await sync_to_async(self.signal)(name, payload, dedup_key=dedup_key)
+
+    async def asend_update(self, name: str, payload: Any = None, *, timeout: float | timedelta | None = None) -> Any:
+        """``send_update`` for async code."""
+        return await sync_to_async(self.send_update)(name, payload, timeout=timeout)
+
+    async def adecide(self, name: str, *, approved: bool, actor: Any, reason: str = "", data: Any = None) -> bool:
+        """``decide`` for async code."""
+        return await sync_to_async(self.decide)(name, approved=approved, actor=actor, reason=reason, data=data)
 
     async def avalue(self, key: str, default: Any = None) -> Any:
         """``value`` for async code."""

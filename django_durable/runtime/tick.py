@@ -18,7 +18,7 @@ from django_durable.planes.places import Place, all_places
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
-from django_durable.runtime import sweeps
+from django_durable.runtime import event_sweeps, sweeps
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
 TICK = "tick"
@@ -33,6 +33,9 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "routes": (600.0, sweeps.drop_unused_routes),
     "rebuild": (180.0, sweeps.rebuild_hints),
     "steps": (180.0, sweeps.rebuild_steps),
+    "events": (1.0, event_sweeps.tell_of_events),
+    "old events": (60.0, event_sweeps.forget_events),
+    "event waits": (600.0, event_sweeps.drop_ended_waits),
 }
 
 

@@ -15,6 +15,7 @@ from django_durable.engine.session import Session
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models.checkpoint import UNDO, WHOLE
 from django_durable.runtime import turn
+from django_durable.sql import Sql
 
 
 class CrashedTurn:
@@ -126,9 +127,9 @@ class DoomedSession(Session):
         self._die_before_rows([{"position": position, "item": item}])
         super().amend(position, changes, item=item)
 
-    def _append(self, rows: list[dict[str, Any]]) -> None:
+    def _append(self, rows: list[dict[str, Any]], beside: Sequence[Sql] = ()) -> None:
         self._die_before_rows([*self._in_hand, *rows])
-        super()._append(rows)
+        super()._append(rows, beside)
 
     def _die_before_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._die_before([row["position"] for row in rows if row["item"] == WHOLE])
@@ -136,7 +137,7 @@ class DoomedSession(Session):
             if row["item"] == UNDO:
                 self._die_before_undo(row["position"])
 
-    def wait(self, record: Record | None, position: int, *arguments: Any, **options: Any) -> Letter | None:
+    def wait(self, record: Record | None, position: int, *arguments: Any, **options: Any) -> Letter:
         self._die_before([position])
         return super().wait(record, position, *arguments, **options)
 

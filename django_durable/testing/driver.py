@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -124,8 +124,19 @@ def _awaited(execution: Execution[Any]) -> set[str]:
     pending = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk, status="pending")
     if execution.status == "paused":
         return set(pending.filter(kind="breakpoint").values_list("name", flat=True))
-    channels = [channel for channel in json.loads(execution.awaiting or "[]") if isinstance(channel, str)]
-    return {channel.partition(":")[2] for channel in channels} | set(pending.values_list("name", flat=True))
+    names = set(pending.values_list("name", flat=True))
+    for channel in json.loads(execution.awaiting or "[]"):
+        if not isinstance(channel, str):
+            continue  # what runs elsewhere has no name that somebody outside would know
+        kind, _, name = channel.partition(":")
+        names |= set(_made_at(execution, name)) if kind == "callback" else {name}
+    return names
+
+
+def _made_at(execution: Execution[Any], place: str) -> Iterable[str]:
+    """The name of a callback, which stands where it was made."""
+    rows = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk)
+    return rows.filter(position=int(place.partition(":")[0])).values_list("name", flat=True)
 
 
 def _refuse(claim: Claimed, max_turns: int) -> None:

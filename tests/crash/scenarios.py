@@ -5,12 +5,13 @@ from __future__ import annotations
 from tests.crash.scenario import Scenario
 from tests.crash.scenarios_acted_on import ACTED_ON
 from tests.crash.scenarios_alone import ALONE
+from tests.crash.scenarios_messages import MESSAGES
 from tests.crash.scenarios_on_planes import ON_PLANES
 from tests.crash.scenarios_undone import UNDONE
 
 __all__ = ["SCENARIOS", "scenario"]
 
-SCENARIOS = [*ALONE, *ACTED_ON, *UNDONE]
+SCENARIOS = [*ALONE, *ACTED_ON, *UNDONE, *MESSAGES]
 """Those that need one database."""
 
 

@@ -1,18 +1,19 @@
-"""Messages: waits for what comes from outside."""
+"""Messages: waits for a signal, and for an operator."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from django_durable.authoring.operations.base import Base, Duration, operation
+from django_durable.authoring.operations.base import Duration, operation
+from django_durable.authoring.operations.waiting import Waiting
 from django_durable.engine.transitions import leave
 from django_durable.errors import SignalTimeout
 from django_durable.models.columns import check_name
-from django_durable.payloads import decode, encode_failure
+from django_durable.payloads import decode
 
 
-class Messages(Base):
+class Messages(Waiting):
     """``ctx.wait_for_signal``, ``ctx.breakpoint``."""
 
     @operation
@@ -22,18 +23,15 @@ class Messages(Base):
         Raises ``SignalTimeout`` at the deadline, which is stored once when the wait is first reached.
         """
         check_name(name, "signal name")
-        limit = self._limit(timeout, until)
-        session = self._session
-        position, record = session.enter("signal", name)
-        if record is not None and record.status == "completed":
-            return decode(record.encoded_output or "null")
-        if record is not None and record.status == "failed":
-            raise SignalTimeout(f"no signal {name!r} arrived in time", position=position)
-        wake_at = record.wake_at if record is not None else limit()
-        letter = session.wait(record, position, "signal", name, [f"signal:{name}"], wake_at, _late(name))
-        if letter is None:
-            raise SignalTimeout(f"no signal {name!r} arrived in time", position=position)
-        return decode(letter.payload)
+        _position, encoded = self._receive(
+            "signal",
+            name,
+            timeout,
+            until,
+            lambda position: SignalTimeout(f"no signal {name!r} arrived in time", position=position),
+            lambda _position: [f"signal:{name}"],
+        )
+        return decode(encoded)
 
     @operation
     def breakpoint(self, label: str = "") -> None:
@@ -48,7 +46,3 @@ class Messages(Base):
             changes = {"status": "pending", "started_at": session.claim.now()}
             pages = session.pages_with(None, position, "breakpoint", label, changes)
         session.leave(lambda p: leave.pause_here(session.claim, p), pages)
-
-
-def _late(name: str) -> str:
-    return encode_failure(SignalTimeout(f"no signal {name!r} arrived in time"))

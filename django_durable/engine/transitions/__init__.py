@@ -28,6 +28,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "cancel": ACTIVE,
     "pause": ("pending", "running", "waiting", "blocked"),
     "resume": ("paused",),
+    "decide": ("pending", "running", "waiting", "paused", "blocked"),
     "reopen": RETRYABLE,
     "bump_epoch": ACTIVE,
     "freeze": ACTIVE,

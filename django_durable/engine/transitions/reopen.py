@@ -19,7 +19,7 @@ from django_durable.engine.transitions.reopen_undo import check_resumable, resum
 from django_durable.engine.transitions.start import chain_mark
 from django_durable.engine.transitions.verbs import Attribution, note, reopen_row
 from django_durable.errors import InvalidTransition
-from django_durable.models import Checkpoint, DeadLetter, Execution
+from django_durable.models import Checkpoint, DeadLetter, EventTaken, Execution, Message
 from django_durable.models.checkpoint import UNDO
 from django_durable.sql import assignments, build, execute, field_of, value
 
@@ -108,6 +108,7 @@ def _remove(using: str, row: Mapping[str, Any], *, undo_only: bool) -> list[dict
     ]
     checkpoints.filter(doomed).delete()
     if not undo_only:
+        _give_back(using, row, {one["position"] for one in removed})
         # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
         checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
     return removed
@@ -119,6 +120,13 @@ def _failures(row: Mapping[str, Any]) -> Q:
     begun = Q(kind__in=["step", "undo"], status__in=["pending", "cancelled"])
     doomed = Q(position__in=ended_by.get("positions", [])) | begun
     return doomed | Q(position__gte=ended_by["from"]) if "from" in ended_by else doomed
+
+
+def _give_back(using: str, row: Mapping[str, Any], positions: set[int]) -> None:
+    """What waits behind the failure had taken is there again for the waits that come in their place."""
+    Message.objects.using(using).filter(execution_id=row["id"], consumed_by__in=positions).update(consumed_by=None)
+    receipts = EventTaken.objects.using(using).filter(execution_id=row["chain_id"], run_id=row["id"])
+    receipts.filter(position__in=positions).delete()
 
 
 def _fresh_budgets(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:

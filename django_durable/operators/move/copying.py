@@ -11,7 +11,18 @@ from django.db import transaction
 from django.db.models import Model
 
 from django_durable.errors import DurableError
-from django_durable.models import Checkpoint, DeadLetter, EventRow, EventTaken, Execution, Join, Message, OperatorNote
+from django_durable.models import (
+    ApprovalRequest,
+    Checkpoint,
+    DeadLetter,
+    EventRow,
+    EventTaken,
+    EventWait,
+    Execution,
+    Join,
+    Message,
+    OperatorNote,
+)
 
 BATCH = 100
 """Executions that one transaction on the target copies."""
@@ -20,6 +31,8 @@ BATCH = 100
 BELONGINGS: tuple[tuple[type[Model], bool], ...] = (
     (Checkpoint, False),
     (Message, True),
+    (EventWait, True),
+    (ApprovalRequest, True),
     (DeadLetter, True),
     (OperatorNote, False),
     (Join, False),

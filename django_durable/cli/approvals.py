@@ -1,0 +1,93 @@
+"""approvals, decide: what executions ask people for, and the answer."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django_durable.cli.exits import Exit, refusal, usage
+from django_durable.cli.operate import OperatorVerb
+from django_durable.cli.options import LARGEST_PAGE, PAGE, Options, add_paging, add_payloads
+from django_durable.cli.output import Output
+from django_durable.cli.values import Values
+from django_durable.cli.verb import Verb
+from django_durable.errors import DurableError
+from django_durable.models import ApprovalRequest, Execution
+from django_durable.planes.selection import plane_alias
+
+__all__ = ["Decide", "ListApprovals"]
+
+COLUMNS = ("execution_id", "name", "prompt", "permission", "requested_at", "expires_at")
+ONLY_JSON = ("id", "position", "encoded_data", "execution__workflow", "execution__tenant")
+
+
+class ListApprovals(Verb):
+    """Oldest first, a page at a time; never counts."""
+
+    name = "approvals"
+    summary = "List the approvals that executions wait for, oldest first."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which of them."""
+        super().add_arguments(parser)
+        add_payloads(parser)
+        parser.add_argument("--tenant", help="of this tenant")
+        add_paging(parser, "approvals")
+
+    def run(self, options: Options, output: Output) -> None:
+        """Show one page, and say where the next one begins."""
+        limit = options.number("limit", least=1, most=LARGEST_PAGE) or PAGE
+        tenant = options.text("tenant")
+        asked = ApprovalRequest.objects.using(plane_alias(tenant or "")).open()
+        if tenant is not None:
+            asked = asked.filter(execution__tenant=tenant)
+        after = options.number("after")
+        if after is not None:
+            asked = asked.filter(pk__gt=after)
+        values = Values(payloads=options.flag("payloads"))
+        rows = [shown(row, values) for row in asked.order_by("pk").values(*COLUMNS, *ONLY_JSON)[: limit + 1]]
+        page = rows[:limit]
+        if output.as_json:
+            output.document(page)
+        else:
+            output.table(page, COLUMNS)
+        if len(rows) > limit:
+            output.talk(f"there are more: --after {page[-1]['id']}")
+
+
+def shown(row: dict[str, Any], values: Values) -> dict[str, Any]:
+    row = {name.removeprefix("execution__"): value for name, value in row.items()}
+    prompt = row["prompt"] if values.payloads else f"str, {len(row['prompt'])} characters"
+    return {**row, "prompt": prompt, "data": values.value(row.pop("encoded_data"))}
+
+
+class Decide(OperatorVerb):
+    """Answers what an execution asks for, once."""
+
+    name = "decide"
+    summary = "Approve or reject what an execution asks for; refused where that is decided already."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which request, and the answer."""
+        super().add_arguments(parser)
+        parser.add_argument("approval_name", metavar="NAME", help="the approval's name")
+        parser.add_argument("--approve", action="store_true", help="let it pass")
+        parser.add_argument("--reject", action="store_true", help="do not")
+        parser.add_argument("--data", metavar="JSON", help="what the workflow gets beside the answer")
+
+    def change(self, execution: Execution[Any], options: Options, *, actor: str, reason: str) -> None:
+        """Decide it, or say that somebody or something else was first."""
+        approve, reject, name = options.flag("approve"), options.flag("reject"), str(options.raw("approval_name"))
+        if approve is reject:
+            raise usage("decide takes one of --approve and --reject")
+        try:
+            data = options.json("data")
+            won = execution.decide(name, approved=approve, actor=actor, reason=reason, data=data)
+        except DurableError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise usage(str(error)) from error
+        if not won:
+            raise refusal(
+                f"approval {name!r} of execution {execution.pk} is decided, or was not in time", Exit.REFUSED
+            )
