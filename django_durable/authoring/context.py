@@ -7,7 +7,8 @@ from django_durable.authoring.operations.messages import Messages
 from django_durable.authoring.operations.publishing import Publishing
 from django_durable.authoring.operations.steps import Steps
 from django_durable.authoring.operations.timers import Timers
+from django_durable.authoring.operations.versions import Versions
 
 
-class Context(Known, Steps, Timers, Messages, Publishing):
+class Context(Known, Steps, Timers, Messages, Publishing, Versions):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""
