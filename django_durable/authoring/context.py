@@ -5,10 +5,11 @@ from __future__ import annotations
 from django_durable.authoring.operations.known import Known
 from django_durable.authoring.operations.messages import Messages
 from django_durable.authoring.operations.publishing import Publishing
+from django_durable.authoring.operations.spending import Spending
 from django_durable.authoring.operations.steps import Steps
 from django_durable.authoring.operations.timers import Timers
 from django_durable.authoring.operations.versions import Versions
 
 
-class Context(Known, Steps, Timers, Messages, Publishing, Versions):
+class Context(Known, Steps, Timers, Messages, Publishing, Versions, Spending):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

@@ -24,6 +24,7 @@ from django_durable.engine.session import Session
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.recover import abandon_attempt
 from django_durable.errors import (
+    BudgetExhausted,
     DefinitionChanged,
     DurableError,
     StepFailed,
@@ -171,7 +172,7 @@ def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str
     """
     positions, cuts = [], []
     for cause in _chain(error):
-        if isinstance(cause, (StepFailed, WaitTimeout)) and cause.position is not None:
+        if isinstance(cause, (StepFailed, WaitTimeout, BudgetExhausted)) and cause.position is not None:
             positions.append(cause.position)
             cuts.append(cause.position + 1)
     ended_by: dict[str, Any] = {"positions": sorted(set(positions))}
