@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django_durable.authoring.operations.chains import Chains
 from django_durable.authoring.operations.known import Known
 from django_durable.authoring.operations.messages import Messages
 from django_durable.authoring.operations.publishing import Publishing
@@ -11,5 +12,5 @@ from django_durable.authoring.operations.timers import Timers
 from django_durable.authoring.operations.versions import Versions
 
 
-class Context(Known, Steps, Timers, Messages, Publishing, Versions, Spending):
+class Context(Known, Steps, Timers, Messages, Publishing, Versions, Spending, Chains):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

@@ -9,7 +9,7 @@ the wait, or the wait sees the message.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,10 +20,10 @@ from django.db import connections, transaction
 from django_durable.clock import sql_now
 from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.chain import lock_current, runs_of
 from django_durable.engine.claimed import as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION
-from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES, listed
 from django_durable.errors import ExecutionClosed
 from django_durable.models import Execution, Message
@@ -43,7 +43,7 @@ from django_durable.sql import (
 )
 
 TABLE = Message._meta.db_table
-CLOSED = ("completed", "failed", "cancelled", "timed_out", "dead", "compensating")
+CLOSED = ("completed", "continued", "failed", "cancelled", "timed_out", "dead", "compensating")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +81,45 @@ def _send(using: str, execution_id: UUID, channel: str, payload: str, dedup_key:
 def _deliver(
     using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None, *, exclusive: bool
 ) -> int:
-    _now, row = lock_execution(using, execution_id, shared=not exclusive)
+    _now, row = lock_current(using, execution_id, shared=not exclusive)
     if dedup_key is not None:
-        known = _find(using, execution_id, channel, dedup_key)
+        known = _find(using, row, channel, dedup_key)
         if known is not None:
             return known
-    if row["status"] == "continued" and row["successor_id"] is not None:
-        return _deliver(using, row["successor_id"], channel, payload, dedup_key, exclusive=exclusive)
     if row["status"] in CLOSED:
-        raise ExecutionClosed(f"execution {execution_id} is {row['status']}; it takes no more messages")
+        raise ExecutionClosed(f"execution {row['id']} is {row['status']}; it takes no more messages")
     wakes = row["status"] == "waiting" and channel in json.loads(row["awaiting"] or "[]")
     if wakes and not exclusive and is_postgres(connections[using]):
         raise _MustWake
-    message_id = _insert(using, execution_id, channel, payload, dedup_key)
+    message_id = _insert(using, row, channel, payload, dedup_key)
     if wakes:
         _wake(using, row)
     return message_id
 
 
-def _find(using: str, execution_id: UUID, channel: str, dedup_key: str) -> int | None:
-    found = Message.objects.using(using).filter(execution_id=execution_id, channel=channel, dedup_key=dedup_key)
-    return found.values_list("pk", flat=True).first()
+def _find(using: str, row: Mapping[str, Any], channel: str, dedup_key: str) -> int | None:
+    """The message with this key, whichever run of the chain it was sent to or taken by."""
+    connection = connections[using]
+    runs = value(connection, field_of(Message, "execution_id"), row["id"])
+    if row["run"] > 1:
+        runs = runs_of(using, row["chain_id"])
+    rows = fetch(
+        using,
+        build(
+            f"SELECT id FROM {TABLE} WHERE execution_id IN ({{runs}}) AND channel = {{channel}}"
+            " AND dedup_key = {key} ORDER BY id LIMIT 1",
+            runs=runs,
+            channel=value(connection, field_of(Message, "channel"), channel),
+            key=value(connection, field_of(Message, "dedup_key"), dedup_key),
+        ),
+    )
+    return int(rows[0][0]) if rows else None
 
 
-def _insert(using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None) -> int:
+def _insert(using: str, row: Mapping[str, Any], channel: str, payload: str, dedup_key: str | None) -> int:
     connection = connections[using]
     values = {
-        "execution_id": execution_id,
+        "execution_id": row["id"],
         "channel": channel,
         "payload": payload,
         "dedup_key": dedup_key,
@@ -124,7 +136,7 @@ def _insert(using: str, execution_id: UUID, channel: str, payload: str, dedup_ke
     if rows:
         return int(rows[0][0])
     # Only a concurrent sender with the same dedup_key gets here; its row is committed by now.
-    known = _find(using, execution_id, channel, dedup_key or "")
+    known = _find(using, row, channel, dedup_key or "")
     if known is None:
         raise ExecutionClosed(f"the message with dedup_key {dedup_key!r} is not visible; retry the transaction")
     return known

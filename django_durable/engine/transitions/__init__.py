@@ -17,6 +17,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "abandon": ("running", "compensating"),
     "wake": ("waiting",),
     "complete": ("running",),
+    "continue": ("running",),
     "fail": ("running", "compensating", "waiting", "pending", "paused"),
     "expire_attempt": ("running",),
     "time_out": ACTIVE,

@@ -12,8 +12,8 @@ from django.db import connections, transaction
 from django.db.models import Q
 
 from django_durable.clock import sql_now
+from django_durable.engine.chain import lock_current
 from django_durable.engine.contention import repeated
-from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.start import chain_mark
 from django_durable.engine.transitions.verbs import Attribution, note, reopen_row
@@ -31,7 +31,7 @@ def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
 
     def attempt() -> None:
         with transaction.atomic(using=using):
-            now, row = lock_execution(using, execution_id)
+            now, row = lock_current(using, execution_id)
             _check(using, row)
             letter = _take_letter(using, row, by)
             removed = _clear_failures(using, row)

@@ -96,7 +96,7 @@ def _only_read_committed(using: str) -> str:
 
 def _insert(using: str, order: Order, condition: str) -> Execution[Any] | None:
     connection = connections[using]
-    _write_route(using, order)
+    write_route(using, order.id)
     guard = insert_row(
         connection,
         Execution,
@@ -137,12 +137,12 @@ def _here(using: str, order: Order, condition: str) -> Sql:
     )
 
 
-def _write_route(using: str, order: Order) -> None:
+def write_route(using: str, execution_id: UUID) -> None:
     """Say on the spine where the execution will live, before the plane's commit; a sweep removes unused routes."""
     spine = spine_alias()
     if using == spine:
         return
-    route = {"execution_id": order.id, "plane": name_of(using), "created_at": sql_now(connections[spine])}
+    route = {"execution_id": execution_id, "plane": name_of(using), "created_at": sql_now(connections[spine])}
     execute(spine, insert_row(connections[spine], ExecutionRoute, route, on_conflict="ON CONFLICT DO NOTHING"))
 
 

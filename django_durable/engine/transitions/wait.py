@@ -48,17 +48,17 @@ def wait_for_messages(
     for the next wait.
     """
     using = claim.using
-    with _read_committed(using):
-        if not _lock_fenced(claim):
+    with read_committed(using):
+        if not lock_fenced(claim):
             return Waited(refused=True)
         letter = first_unread(using, claim.id, channels, before=until)
         if letter is not None:
             changes = {"status": "completed", "encoded_output": letter.payload, "finished_at": claim.now()}
-            _write(claim, pages(changes))
+            write_pages(claim, pages(changes))
             consume(using, letter.id, position)
             return Waited(letter=letter)
         if until is not None and claim.now() >= until:
-            _write(
+            write_pages(
                 claim,
                 pages({"status": "failed", "encoded_error": timed_out_error, "finished_at": claim.now()}),
             )
@@ -91,7 +91,7 @@ def read_outcome(claim: Claimed, position: int) -> Waited | None:
 
 
 @contextmanager
-def _read_committed(using: str) -> Iterator[None]:
+def read_committed(using: str) -> Iterator[None]:
     """A transaction that sees what was committed while it waited for the lock, whatever the session's isolation.
 
     In REPEATABLE READ the snapshot is as old as the wait for the lock: a message whose sender held the row would
@@ -119,7 +119,7 @@ def _isolation_of(using: str) -> str:
     return known[1]
 
 
-def _lock_fenced(claim: Claimed) -> bool:
+def lock_fenced(claim: Claimed) -> bool:
     """Lock the execution's row exclusively, if this claim still holds it."""
     if is_postgres(connections[claim.using]):
         statement = build(f"SELECT 1 FROM {EXECUTION} e WHERE {{fence}} FOR UPDATE", fence=fence(claim))
@@ -128,6 +128,7 @@ def _lock_fenced(claim: Claimed) -> bool:
     return bool(execute(claim.using, statement))
 
 
-def _write(claim: Claimed, pages: Pages) -> None:
+def write_pages(claim: Claimed, pages: Pages) -> None:
+    """Write checkpoints within a transaction that holds the fence."""
     for consequence in pages.consequences(claim):
         execute(claim.using, consequence)
