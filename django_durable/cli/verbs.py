@@ -9,7 +9,7 @@ from django_durable.cli.dead_letters import ListDeadLetters
 from django_durable.cli.doctor import Doctor
 from django_durable.cli.history import History
 from django_durable.cli.listing import ListExecutions
-from django_durable.cli.operate import Cancel, Pause, Resume, Retry
+from django_durable.cli.operate import Cancel, Fork, Pause, Resume, Retry
 from django_durable.cli.show import Show
 from django_durable.cli.signals import Signal
 from django_durable.cli.start import Start
@@ -33,6 +33,7 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     Retry,
     Pause,
     Resume,
+    Fork,
     ShowStats,
     ListWorkflows,
     ListDeadLetters,

@@ -21,6 +21,7 @@ from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine import mismatch
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
+from django_durable.engine.derived import DERIVED
 from django_durable.engine.journal import (
     EXECUTION,
     Record,
@@ -107,20 +108,22 @@ class Session:
             self._stop_at_boundary(position)
             if position < self._recorded:
                 self._refuse(mismatch.derived_value(position, kind, name))
+        elif record.kind == DERIVED:
+            self._refuse(mismatch.derived_value(position, kind, name))
         elif (record.kind, record.name) != (kind, name):
             self._refuse(mismatch.other_operation(record, kind, name))
         self.position = position + 1
         return position, record
 
-    def enter_unwritten(self, kind: str) -> int:
-        """Take the next position for an operation that leaves no record: a value derived from the seed."""
+    def enter_unwritten(self, kind: str) -> tuple[int, Record | None]:
+        """Take the next position for a value derived from the seed; its record in a fork, nothing elsewhere."""
         self.check_usable()
         position = past_markers(self.history, self.position)
         record = self.history.get(position)
-        if record is not None:
+        if record is not None and record.kind != DERIVED:
             self._refuse(mismatch.other_operation(record, kind, ""))
         self.position = position + 1
-        return position
+        return position, record
 
     def check_all_used(self) -> None:
         """Refuse an end that leaves records unread: the code no longer asks for them."""

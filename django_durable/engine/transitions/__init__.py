@@ -9,6 +9,7 @@ from django_durable.models.execution import ACTIVE, RETRYABLE
 
 SOURCES: dict[str, tuple[str, ...]] = {
     "start": (),
+    "fork": (),
     "claim": ("pending", "waiting", "compensating", "blocked"),
     "recover": ("running", "compensating"),
     "append": ("running", "compensating"),
@@ -25,6 +26,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "block": ("pending", "running", "waiting", "compensating"),
     "unblock": ("blocked",),
     "cancel": ACTIVE,
+    "adopt": ("pending", "waiting", "paused", "blocked"),
     "pause": ("pending", "running", "waiting", "blocked"),
     "resume": ("paused",),
     "reopen": RETRYABLE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from django_durable.operators.doctor.code import changed_sources
 from django_durable.operators.doctor.finding import Finding
 from django_durable.operators.doctor.liveness import lost_executions, running_without_hint
 from django_durable.operators.doctor.queued import dangling_hints, lapsed_leases, overdue_work, parked_hints
@@ -26,6 +27,7 @@ CHECKS: Final[tuple[Callable[[str], Finding | None], ...]] = (
     stranded_outbox,
     parked_hints,
     blocked_executions,
+    changed_sources,
     dangling_hints,
     old_snapshot,
 )
