@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.crash.scenario import Scenario
 from tests.crash.scenarios_acted_on import ACTED_ON
 from tests.crash.scenarios_alone import ALONE
+from tests.crash.scenarios_versions import VERSIONS
 
 __all__ = ["SCENARIOS", "scenario"]
 
-SCENARIOS = [*ALONE, *ACTED_ON]
+SCENARIOS = [*ALONE, *ACTED_ON, *VERSIONS]
 
 
 def scenario(name: str) -> Scenario:
