@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from math import inf
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 from django_durable.authoring.arguments import bound_arguments
@@ -20,6 +21,7 @@ from django_durable.engine.journal import Record
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Suspended
 from django_durable.engine.session import Session
+from django_durable.engine.transitions.leave import Pages
 from django_durable.errors import NonDeterminismError, SuspensionSwallowed
 from django_durable.payloads import decode
 
@@ -83,15 +85,14 @@ class ReplaySession(Session):
         """Always: nothing is carried out."""
         return True
 
-    def first_unread(self) -> Record | None:
-        """The first record that the code has not asked for."""
-        return min((r for p, r in self.history.items() if p >= self.position), key=lambda r: r.position, default=None)
-
     def enter(self, kind: str, name: str) -> tuple[int, Record | None]:
         position, record = super().enter(kind, name)
         if record is not None and not (record.is_over or record.is_elsewhere):
             self.stop_body()  # what was under way when the history was taken
         return position, record
+
+    def leave(self, transition: Callable[[Pages], bool], pages: Pages | None = None) -> NoReturn:
+        self.stop_body()
 
     def _stop_at_boundary(self, position: int) -> None:
         if position >= self._recorded:
@@ -109,6 +110,7 @@ def _claim_of(workflow: Workflow[..., Any], read: ReadHistory) -> Claimed:
         "run": start.get("run") or 1,
         "tenant": start.get("tenant") or "",
         "seed": start.get("seed") or "",
+        "budget": read.budget,
         "run_after": datetime.fromisoformat(scheduled_for) if isinstance(scheduled_for, str) else scheduled_for,
         "revision": 1,
         "encoded_input": read.encoded_input,

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 from django_durable.conf import config
 from django_durable.engine import mismatch
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.derived import DERIVED
 from django_durable.engine.journal import (
     EXECUTION,
     Record,
@@ -26,6 +27,7 @@ from django_durable.engine.journal import (
     row_for,
 )
 from django_durable.engine.lease_state import Lease
+from django_durable.engine.markers import MARKER, past_markers
 from django_durable.engine.messages import Letter
 from django_durable.engine.ownership import (
     Abandoned,
@@ -108,7 +110,12 @@ class Session:
     @property
     def replaying(self) -> bool:
         """Whether the next position has a record."""
-        return self.position in self.history
+        return past_markers(self.history, self.position) in self.history
+
+    @property
+    def recorded_ahead(self) -> bool:
+        """Whether the run has been past this position before, markers aside."""
+        return past_markers(self.history, self.position) < self._recorded
 
     @property
     def only_follows(self) -> bool:
@@ -142,7 +149,7 @@ class Session:
         the turn where a pause, a shutdown or a lost lease says so.
         """
         self.check_usable()
-        position = self.position
+        position = past_markers(self.history, self.position)
         record = self.history.get(position)
         if record is None:
             if self.undoing and position >= self._recorded:
@@ -150,6 +157,8 @@ class Session:
             self._stop_at_boundary(position)
             if position < self._recorded:
                 self.refuse(mismatch.derived_value(position, kind, name))
+        elif record.kind == DERIVED:
+            self.refuse(mismatch.derived_value(position, kind, name))
         elif (record.kind, record.name) != (kind, name):
             self.refuse(mismatch.other_operation(record, kind, name))
         elif self.undoing and not (record.is_over or record.is_elsewhere):
@@ -157,23 +166,31 @@ class Session:
         self.position = position + 1
         return position, record
 
-    def enter_unwritten(self, kind: str) -> int:
-        """Take the next position for an operation that leaves no record: a value derived from the seed."""
+    def enter_unwritten(self, kind: str) -> tuple[int, Record | None]:
+        """Take the next position for a value derived from the seed; its record in a fork, nothing elsewhere."""
         self.check_usable()
-        record = self.history.get(self.position)
-        if record is not None:
+        position = past_markers(self.history, self.position)
+        record = self.history.get(position)
+        if record is not None and record.kind != DERIVED:
             self.refuse(mismatch.other_operation(record, kind, ""))
-        if self.undoing and self.position >= self._recorded:
+        if self.undoing and position >= self._recorded:
             self.stop_body()
-        self.position += 1
-        return self.position - 1
+        self.position = position + 1
+        return position, record
 
     def check_all_used(self) -> None:
         """Refuse an end that leaves records unread: the code no longer asks for them."""
-        if self.position < self._recorded:
-            record = self.history[min(p for p in self.history if p >= self.position)]
+        record = self.first_unread()
+        if record is not None:
             self.broken = mismatch.early_end(record)
             raise self.broken
+
+    def first_unread(self) -> Record | None:
+        """The first record that the code has not asked for and has to; markers may stay unread."""
+        if self.position >= self._recorded:
+            return None
+        ahead = (r for p, r in self.history.items() if p >= self.position and r.kind != MARKER)
+        return min(ahead, key=lambda record: record.position, default=None)
 
     def stop_body(self) -> NoReturn:
         """End the body here without leaving the execution: in undo mode, where its history ends."""
@@ -218,7 +235,13 @@ class Session:
 
     def keep(self, position: int, kind: str, name: str, output: str | None, **more: Any) -> None:
         """Keep an instant value in hand; it is appended with the next write, before the next body starts."""
-        row = row_for(self.claim, position, kind, name, "completed", encoded_output=output, **more)
+        self._keep(row_for(self.claim, position, kind, name, "completed", encoded_output=output, **more))
+
+    def keep_failed(self, position: int, kind: str, name: str, error: str) -> None:
+        """The same for an instant refusal."""
+        self._keep(row_for(self.claim, position, kind, name, "failed", encoded_error=error))
+
+    def _keep(self, row: dict[str, Any]) -> None:
         row["started_at"] = row["finished_at"] = self.claim.now()
         self._in_hand.append(row)
 

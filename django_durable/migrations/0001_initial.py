@@ -309,6 +309,7 @@ class Migration(migrations.Migration):
                 ("root_id", models.UUIDField()),
                 ("successor_id", models.UUIDField(null=True)),
                 ("forked_from", models.UUIDField(null=True)),
+                ("fork_position", models.IntegerField(null=True)),
                 ("revision", models.IntegerField(default=1)),
                 ("epoch", models.IntegerField(default=0)),
                 ("lease_token", models.UUIDField(null=True)),
@@ -354,6 +355,9 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["status", "id"], name="durable_exec_status"),
                     models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
+                    models.Index(
+                        condition=models.Q(("run__gt", 1)), fields=["chain_id", "run"], name="durable_exec_chain"
+                    ),
                 ],
             },
         ),

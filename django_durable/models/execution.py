@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -121,6 +122,8 @@ class Execution(models.Model, ResultOf[R]):
     root_id = models.UUIDField()
     successor_id = models.UUIDField(null=True)
     forked_from = models.UUIDField(null=True)
+    # Positions before it are copies: what was registered there (undo steps) belongs to the source.
+    fork_position = models.IntegerField(null=True)
 
     # Counts intents: it grows exactly when a hint is written or withdrawn.
     revision = models.IntegerField(default=1)
@@ -185,6 +188,8 @@ class Execution(models.Model, ResultOf[R]):
         indexes = [
             models.Index(fields=["status", "id"], name="durable_exec_status"),
             models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
+            # Only runs after the first: most chains have none, and a start pays nothing for it.
+            models.Index(fields=["chain_id", "run"], condition=models.Q(run__gt=1), name="durable_exec_chain"),
         ]
 
     def __str__(self) -> str:
@@ -278,6 +283,12 @@ class Execution(models.Model, ResultOf[R]):
 
         return read_value(self, key, default)
 
+    def budget_left(self) -> dict[str, Decimal]:
+        """What is left of the run's budget, by name, after what is recorded."""
+        from django_durable.operators.inspect import read_budget
+
+        return read_budget(self)
+
     def history(self) -> list[dict[str, Any]]:
         """The checkpoints in order: position kind name status attempts started_at finished_at output error."""
         from django_durable.operators.inspect import read_history
@@ -308,6 +319,24 @@ class Execution(models.Model, ResultOf[R]):
 
         resume(self, actor=actor)
 
+    def fork(self, *, from_position: int, actor: Any, reason: str = "", version: str | None = None) -> Execution[R]:
+        """A new execution, without key, that begins with a copy of this history before ``from_position``."""
+        from django_durable.operators.fork import fork
+
+        return fork(self, from_position=from_position, actor=actor, reason=reason, version=version)
+
+    def move_to_version(self, version: str, *, actor: Any, reason: str = "") -> None:
+        """Go on with another version of the workflow; refused unless the history replays there."""
+        from django_durable.operators.adopt import move_to_version
+
+        move_to_version(self, version, actor=actor, reason=reason)
+
+    def accept_code(self, *, actor: Any, reason: str = "") -> None:
+        """Go on with the changed source of a pinned workflow; refused unless the history replays with it."""
+        from django_durable.operators.adopt import accept_code
+
+        accept_code(self, actor=actor, reason=reason)
+
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
         """``result`` without blocking the event loop: it polls with ``asyncio.sleep``."""
         from django_durable.operators.result import await_result
@@ -331,6 +360,10 @@ class Execution(models.Model, ResultOf[R]):
         """``value`` for async code."""
         return await sync_to_async(self.value)(key, default)
 
+    async def abudget_left(self) -> dict[str, Decimal]:
+        """``budget_left`` for async code."""
+        return await sync_to_async(self.budget_left)()
+
     async def ahistory(self) -> list[dict[str, Any]]:
         """``history`` for async code."""
         return await sync_to_async(self.history)()
@@ -346,6 +379,22 @@ class Execution(models.Model, ResultOf[R]):
     async def apause(self, *, actor: Any, reason: str = "") -> None:
         """``pause`` for async code."""
         await sync_to_async(self.pause)(actor=actor, reason=reason)
+
+    async def afork(
+        self, *, from_position: int, actor: Any, reason: str = "", version: str | None = None
+    ) -> Execution[R]:
+        """``fork`` for async code."""
+        return await sync_to_async(self.fork)(
+            from_position=from_position, actor=actor, reason=reason, version=version
+        )
+
+    async def amove_to_version(self, version: str, *, actor: Any, reason: str = "") -> None:
+        """``move_to_version`` for async code."""
+        await sync_to_async(self.move_to_version)(version, actor=actor, reason=reason)
+
+    async def aaccept_code(self, *, actor: Any, reason: str = "") -> None:
+        """``accept_code`` for async code."""
+        await sync_to_async(self.accept_code)(actor=actor, reason=reason)
 
     async def aresume(self, *, actor: Any = None) -> None:
         """``resume`` for async code."""

@@ -23,6 +23,7 @@ from django_durable.engine.transitions.ending import complete, fail
 from django_durable.engine.transitions.recover import abandon_attempt
 from django_durable.engine.transitions.undo import Ending, begin_after_failure
 from django_durable.errors import (
+    BudgetExhausted,
     ChildFailed,
     DefinitionChanged,
     DurableError,
@@ -91,7 +92,8 @@ def _check_pin(session: Session, workflow: Workflow[..., Any]) -> None:
     if workflow.options.pin and session.claim.row["source_digest"] != workflow.source_digest:
         raise DefinitionChanged(
             f"workflow {workflow.name!r} version {workflow.version!r} is pinned and its source differs from the one"
-            " that this run started with; deploy that source again"
+            " that this run started with; deploy that source again, accept this one"
+            " (`resume ID --accept-code`), or cancel the run"
         )
 
 
@@ -171,7 +173,7 @@ def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str
     """
     positions, cuts = [], []
     for cause in _chain(error):
-        if isinstance(cause, (StepFailed, ChildFailed, WaitTimeout)) and cause.position is not None:
+        if isinstance(cause, (StepFailed, ChildFailed, WaitTimeout, BudgetExhausted)) and cause.position is not None:
             positions.append(cause.position)
             cuts.append(cause.position + 1)
     ended_by: dict[str, Any] = {"positions": sorted(set(positions))}

@@ -34,17 +34,7 @@ from tests.crash.stage import stage
 if TYPE_CHECKING:
     from tests.crash.run import Run
 
-__all__ = [
-    "Act",
-    "cancel",
-    "later",
-    "pause",
-    "resume",
-    "retry",
-    "send",
-    "start",
-    "work",
-]
+__all__ = ["Act", "cancel", "later", "move", "pause", "resume", "retry", "send", "start", "work"]
 
 MOST_TURNS = 60
 
@@ -276,6 +266,11 @@ def retry() -> Act:
         execution.retry(actor="ann", reason="repaired")
 
     return _verb("retry", do)
+
+
+def move(version: str) -> Act:
+    """Let it go on with another version."""
+    return _verb("move", lambda execution: execution.move_to_version(version, actor="ann", reason="better"))
 
 
 # -- workers and time ----------------------------------------------------------------------------------------

@@ -174,14 +174,14 @@ def test_a_failure_is_settled_on_its_plane() -> None:
 
 def test_a_cancel_deletes_the_hint_and_leaves_a_note() -> None:
     waiting, _count = turn(asks)
-    # Its parent first, the row, its end, what was pending, its note; its children.
-    assert run(lambda: waiting.cancel(actor="op")) == (2, 7)
+    # Its parent first, the row, its undo steps, its end, what was pending, its note; its children.
+    assert run(lambda: waiting.cancel(actor="op")) == (2, 9)
     assert run(lambda: waiting.cancel(actor="op")) == (0, 3)
 
 
 def test_a_retry_publishes_and_leaves_a_note() -> None:
     broken, _count = turn(breaks)
-    assert run(lambda: broken.retry(actor="op")) == (3, 14)
+    assert run(lambda: broken.retry(actor="op")) == (3, 17)
 
 
 def test_a_pause_withdraws_and_a_resume_publishes() -> None:

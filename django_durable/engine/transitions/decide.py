@@ -135,7 +135,7 @@ def _decide(using: str, row: Mapping[str, Any], asked: ApprovalRequest, decision
         "decided_at": now,
     }
     channel = channel_of(asked.position)
-    put(using, row["id"], channel, encode(told, where=f"decision of approval {asked.name!r}"), now)
+    put(using, row, channel, encode(told, where=f"decision of approval {asked.name!r}"), now)
     if waits_for(row, channel):
         wake(using, row)
     note(using, row, now, "approve" if decision.approved else "reject", decision.by)
