@@ -14,7 +14,7 @@ from django_durable.engine.journal import fenced_insert, row_for
 from django_durable.engine.ownership import Refusal, explain_refusal
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.leave import Pages
-from django_durable.engine.transitions.undo import begin_asked
+from django_durable.engine.transitions.undo import Ending, begin_after_failure, begin_asked
 from django_durable.models import DispatchHint
 from django_durable.sql import fetch
 from tests.db.racing import USING, Transaction, claim_one, lapsed, racers, take_over
@@ -65,8 +65,7 @@ def test_a_turn_that_was_asked_to_stop_records_nothing_forward_and_hands_over_on
 
         assert turn.run(register, held, 1) == 0
         assert turn.run(explain_refusal, held, 1) is Refusal.ENDING
-        assert turn.run(leave.complete, held, Pages(), output="1") is False
-        assert turn.run(leave.fail, held, Pages(), error="{}", failed_positions="") is False
+        assert turn.run(begin_after_failure, held, Pages(), Ending(status="failed")) is False
         assert turn.run(leave.suspend, held, Pages(), wake_at=None, awaiting='["signal:go"]') is False
         assert turn.run(leave.release, held, Pages()) is False
         assert turn.run(leave.pause_here, held, Pages()) is False
@@ -139,7 +138,7 @@ def test_of_a_cancel_and_a_failure_with_undo_steps_the_first_decides(project: Pr
         assert turn.run(register, held) == 1
         cancelling = Transaction(operator)
         assert operator.run(execution.cancel, actor="ann") is True
-        failing = turn.begin(leave.fail, held, Pages(), error="{}", failed_positions="")
+        failing = turn.begin(begin_after_failure, held, Pages(), Ending(status="failed"))
         if POSTGRES:
             turn.wait_for_lock(failing)
         cancelling.commit()
