@@ -62,15 +62,18 @@ class Cancel(Act):
     verb = "cancel"
     label = gettext_lazy("Cancel")
     effect = gettext_lazy(
-        "The execution ends. A step that is running may finish; its result is refused. This cannot be taken back."
+        "The execution ends, after its undo steps where it has registered any. A step that is running may finish; its"
+        " result is refused. This cannot be taken back."
     )
 
     def fits(self, execution: Execution[Any]) -> bool:
-        return execution.status in SOURCES["cancel"] and execution.cancel_requested_at is None
+        return execution.status in SOURCES["cancel"] and not execution.ending_as
 
     def perform(self, execution: Execution[Any], *, actor: Any, reason: str) -> str:
         if not cancel(execution, compensate=True, actor=actor, reason=reason):
             raise self._lost(execution)
+        if not execution.is_terminal:
+            return _("Execution %(id)s is being cancelled: its undo steps run first.") % {"id": execution.pk}
         return _("Execution %(id)s is cancelled.") % {"id": execution.pk}
 
     def _lost(self, execution: Execution[Any]) -> InvalidTransition:
@@ -94,7 +97,8 @@ class Pause(Act):
     )
 
     def fits(self, execution: Execution[Any]) -> bool:
-        return execution.status in SOURCES["pause"] and execution.pause_requested_at is None
+        asked = execution.pause_requested_at is not None or execution.ending_as
+        return execution.status in SOURCES["pause"] and not asked
 
     def perform(self, execution: Execution[Any], *, actor: Any, reason: str) -> str:
         pause(execution, actor=actor, reason=reason)

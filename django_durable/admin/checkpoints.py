@@ -13,7 +13,7 @@ from django_durable.admin.paging import Page, Shelf, turn_page
 from django_durable.admin.reader import Failure, Reader, Shown
 from django_durable.admin.stored import read_stored, read_stored_failure, with_stored
 from django_durable.models import Checkpoint, Execution
-from django_durable.models.checkpoint import WHOLE
+from django_durable.models.checkpoint import UNDO, WHOLE
 
 __all__ = ["PAGE", "CheckpointRow", "read_checkpoints"]
 
@@ -62,7 +62,7 @@ def read_checkpoints(execution: Execution[Any], asked: Mapping[str, str], reader
 
 def _row(row: Checkpoint, reader: Reader) -> CheckpointRow:
     return CheckpointRow(
-        place=str(row.position) if row.item == WHOLE else f"{row.position}.{row.item}",
+        place=_place(row.position, row.item),
         kind=row.kind,
         name=row.name,
         status=row.status,
@@ -75,6 +75,12 @@ def _row(row: Checkpoint, reader: Reader) -> CheckpointRow:
         output=read_stored(row, "encoded_output", reader),
         failure=read_stored_failure(row, "encoded_error", reader),
     )
+
+
+def _place(position: int, item: int) -> str:
+    if item == WHOLE:
+        return str(position)
+    return f"undo.{position}" if item == UNDO else f"{position}.{item}"
 
 
 def _seconds(started_at: datetime | None, finished_at: datetime | None) -> str:

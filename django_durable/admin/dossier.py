@@ -89,6 +89,7 @@ def _facts(execution: Execution[Any], site: str) -> Iterator[tuple[str, Any]]:
     yield _("Deadline"), moment(execution.deadline)
     yield _("Pause requested"), moment(execution.pause_requested_at)
     yield _("Cancel requested"), moment(execution.cancel_requested_at)
+    yield _("Ends as"), execution.ending_as if not execution.is_terminal else None
     yield _("Queue"), execution.queue
     yield _("Priority"), execution.priority
     yield _("Worker"), execution.worker

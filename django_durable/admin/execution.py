@@ -44,6 +44,7 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
         "wake_at",
         "pause_requested_at",
         "cancel_requested_at",
+        "ending_as",
     )
     lookups = ("status__exact", "workflow", "queue")
     list_display = ("shown_status", "workflow", "key", "tenant", "shown_age", "shown_wake_at", "error_type")

@@ -296,13 +296,20 @@ class Execution(models.Model, ResultOf[R]):
         return read_history(self)
 
     def cancel(self, *, compensate: bool = True, actor: Any = None, reason: str = "") -> bool:
-        """Cancel; returns whether this call won. ``False``: it had ended, or was already being cancelled."""
+        """Cancel, after its undo steps where it has any; returns whether this call won.
+
+        ``False``: it had ended, or its undo steps run already. With ``compensate=False`` it ends at once, in the
+        middle of its undo steps too.
+        """
         from django_durable.operators.cancel import cancel
 
         return cancel(self, compensate=compensate, actor=actor, reason=reason)
 
     def retry(self, *, actor: Any, reason: str = "") -> None:
-        """Reopen a failed, timed out or dead execution with fresh budgets; once per dead letter."""
+        """Reopen a failed, timed out or dead execution with fresh budgets; once per dead letter.
+
+        Where its undo has begun, only undo steps that failed or did not run go on.
+        """
         from django_durable.operators.retry import retry
 
         retry(self, actor=actor, reason=reason)
