@@ -1,1 +1,1 @@
-"""Composition: updates, events, callbacks, approvals, children and what is made of them."""
+"""What a workflow is composed of, beyond steps of its own turn, one after the other."""
