@@ -21,6 +21,8 @@ from django_durable.errors import InvalidTransition
 from django_durable.models import Checkpoint, DeadLetter, EventTaken, Execution, Message
 from django_durable.sql import assignments, build, execute, field_of, value
 
+WAITS = ("signal", "update", "event", "any", "approval", "callback-wait")
+
 
 def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
     """Open fresh budgets, keep what was done, remove what ended the run, and publish.
@@ -102,7 +104,7 @@ def _clear_failures(using: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
         for c in checkpoints.filter(doomed)
     ]
     checkpoints.filter(doomed).delete()
-    _give_back(using, row, {one["position"] for one in removed})
+    _give_back(using, row, {one["position"] for one in removed if one["kind"] in WAITS})
     # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
     checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
     return removed
@@ -110,6 +112,8 @@ def _clear_failures(using: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _give_back(using: str, row: Mapping[str, Any], positions: set[int]) -> None:
     """What waits behind the failure had taken is there again for the waits that come in their place."""
+    if not positions:
+        return
     Message.objects.using(using).filter(execution_id=row["id"], consumed_by__in=positions).update(consumed_by=None)
     receipts = EventTaken.objects.using(using).filter(execution_id=row["chain_id"], run_id=row["id"])
     receipts.filter(position__in=positions).delete()
