@@ -25,10 +25,10 @@ BROKER = $(PY) -m testproject.services.valkey
 
 # A tier without database runs once; the others run on both backends.
 PLAIN_TIERS = $(wildcard tests/unit tests/typing)
-DATABASE_TIERS = $(wildcard tests/services tests/db tests/composition tests/planes tests/field tests/properties tests/crash tests/processes tests/celery tests/admin \
-	tests/docs)
+DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/properties tests/crash tests/processes tests/celery \
+	tests/admin tests/docs)
 
-POOLED_TIERS = tests/db tests/crash tests/field tests/properties
+POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/properties
 
 # The other end of what is supported: the newest Python and Django.
 PYTHON_313 = $(shell .ci/find-python 3.13)

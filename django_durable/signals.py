@@ -1,7 +1,8 @@
 """Django signals: what happened to an execution, sent robustly after the commit, at most once.
 
 Each is sent with ``sender=Execution`` and ``execution`` as it was read after the commit; ``step_failed`` with
-``step``, ``position``, ``attempts`` and ``error_type`` besides. A receiver that must not be missed belongs into a
+``step``, ``position``, ``attempts`` and ``error_type`` besides, ``approval_requested`` with ``name`` and
+``position``. A receiver that must not be missed belongs into a
 step instead: a crash between the commit and the sending loses the signal.
 """
 

@@ -62,10 +62,17 @@ NOTES: dict[str, str] = {
     " `StepFailed.error_type` or as an attempt's error, since the body itself cannot be interrupted.",
     "StepInterrupted": "Seen as `StepFailed.error_type` of an `at_most_once` step: see"
     " [idempotency](../how-to/idempotency.md). The body may have done its work, or a part of it, or nothing.",
-    "WaitTimeout": "The base of the timeouts of waits.",
+    "WaitTimeout": "The base of the timeouts of waits. Raised itself by `ctx.wait_any`.",
     "SignalTimeout": "Raised by `ctx.wait_for_signal` at its `timeout` or `until`.",
     "BudgetExhausted": "Raised by `ctx.spend`, at every replay too; nothing was charged. See [long-running"
     " workflows](../how-to/long-running-workflows.md).",
+    "UpdateTimeout": "Raised by `ctx.wait_for_update` at its `timeout` or `until`.",
+    "EventTimeout": "Raised by `ctx.wait_for_event` at its `timeout` or `until`.",
+    "ApprovalTimeout": "Raised by `ctx.wait_for_approval` at its `timeout` or `until`: from then on it cannot be"
+    " decided any more.",
+    "CallbackTimeout": "Raised by `Callback.wait` at its `timeout` or `until`. The callback can still be decided.",
+    "CallbackFailed": "Raised by `Callback.wait` where `fail_callback` decided it; `message` is what was given.",
+    "UpdateRejected": "Raise it in a [validator](../how-to/updates.md): the sender gets it, and nothing is stored.",
     "ExecutionFailed": "Raised by `result()` for an execution that ended `failed`, `timed_out` or `dead`. `error`"
     " is what `execution.error` has.",
     "ExecutionCancelled": "Raised by `result()` for a cancelled execution, and by"
@@ -73,13 +80,15 @@ NOTES: dict[str, str] = {
     "ExecutionTimedOut": 'Seen as `execution.error["type"]` of a `timed_out` execution.',
     "WorkerLost": 'Seen as `execution.error["type"]` of a `dead` execution. Its take-overs list the workers:'
     " `manage.py durable show ID`.",
-    "ExecutionNotFound": "Raised by `get` and `locate`, and by a verb on an execution that was removed.",
+    "ExecutionNotFound": "Raised by `get` and `locate`, by a verb on an execution that was removed, and for a"
+    " callback's token that was not made here.",
     "ExecutionConflict": "Raised by `start`. Another input under the same key is a mistake of the caller. Where"
     " the message says that the snapshot cannot see the winner, try the whole transaction again.",
     "InvalidTransition": "Raised by an operator's verb: resume what is not paused, retry what has not failed,"
     " retry what somebody else has retried (`actor` says who). Also by `result()` where waiting could never"
     " end.",
-    "ExecutionClosed": "Raised by `signal` after the end.",
+    "ExecutionClosed": "Raised by `signal`, `send_update`, `decide` and the decision of a callback after the end, and"
+    " by `send_update` with a `timeout` where the execution ends without a reply.",
     "UnknownWorkflow": "Raised by a start by name. As the reason of a `blocked` execution: the code that runs"
     " here does not have it; deploy code that does. See [deploying](../how-to/deploying.md).",
     "DefinitionChanged": "The reason of a `blocked` execution of a workflow with `pin=True`. An operator chooses:"
@@ -96,7 +105,7 @@ NOTES: dict[str, str] = {
     " place in the value (`path`). Pass an id or a `Ref` in place of a model instance. A `TypeError` too.",
     "UndecodableValue": "A value was stored by code that knew more: an Enum member, a class, a field that is"
     " gone. Bring it back. A `ValueError` too.",
-    "TenantRequired": 'Raised by `start`, `get` and `signal` where `UNTENANTED` is `"refuse"`.',
+    "TenantRequired": 'Raised by `start`, `get`, `signal` and `publish` where `UNTENANTED` is `"refuse"`.',
     "UnknownTenant": "Raised where a tenant is named that is placed nowhere.",
     "PlaneUnavailable": "An outage, not an absence: try again later.",
     "PlaneNotSelected": "A query of the engine's tables, in a project with several planes.",

@@ -355,7 +355,7 @@ class Execution(models.Model, ResultOf[R]):
         """``signal`` for async code."""
         return await sync_to_async(self.signal)(name, payload, dedup_key=dedup_key)
 
-    async def asend_update(self, name: str, payload: Any = None, *, timeout: float | timedelta | None = None) -> Any:
+    async def asend_update(self, name: str, payload: Any, *, timeout: float | timedelta | None = None) -> Any:
         """``send_update`` for async code."""
         return await sync_to_async(self.send_update)(name, payload, timeout=timeout)
 

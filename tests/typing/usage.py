@@ -8,16 +8,25 @@ from typing import Any, assert_type
 from uuid import UUID
 
 from django_durable import (
+    Approval,
+    Arrived,
+    Callback,
     Context,
     Execution,
     Ref,
     Retry,
     StepFailed,
+    Update,
+    complete_callback,
     current_step,
+    event,
+    fail_callback,
     step,
+    update,
     value_type,
     workflow,
 )
+from django_durable.events import publish
 
 
 @step
@@ -67,6 +76,20 @@ def fulfil(ctx: Context, order_id: int) -> dict[str, object]:
     assert_type(ctx.patched("change"), bool)
     assert_type(ctx.spend("tokens", Decimal(1)), Decimal)
     ctx.log.info("half way")
+    change = ctx.wait_for_update("add", timeout=3)
+    assert_type(change, Update)
+    change.reply({"ok": True})
+    assert_type(ctx.wait_for_event("sold", {"order": 5}), Any)
+    callback = ctx.create_callback("paid")
+    assert_type(callback, Callback)
+    assert_type(callback.token, str)
+    assert_type(callback.url, str)
+    assert_type(callback.wait(timeout=3), Any)
+    decision = ctx.wait_for_approval("legal", prompt="May it?", timeout=dt.timedelta(days=1))
+    assert_type(decision, Approval)
+    assert_type(decision.approved, bool)
+    assert_type(decision.decided_at, dt.datetime)
+    assert_type(ctx.wait_any("go", update("add"), event("sold"), callback, timeout=3), Arrived)
     try:
         ctx.step(send.using(timeout=3), "b@example.org")
     except StepFailed as failed:
@@ -88,6 +111,13 @@ def named(ctx: Context) -> None: ...
 @step("named step")
 def named_step(number: int) -> int:
     return number
+
+
+@fulfil.validator("add")
+def check_add(payload: Any, execution: Execution[Any]) -> None: ...
+
+
+assert_type(check_add(1, fulfil.start(1)), None)
 
 
 @value_type
@@ -113,6 +143,12 @@ assert_type(bare.start("x", 2).result(), int)
 assert_type(bare.get("key"), Execution[int])
 assert_type(bare.signal("key", "name", 3), int)
 assert_type(bare.using(key="k").signal_or_start("name", 1, "x", count=2), Execution[int])
+assert_type(execution.decide("legal", approved=True, actor="ann"), bool)
+assert_type(execution.send_update("add", {"n": 1}, timeout=1), Any)
+assert_type(complete_callback("token", 1), bool)
+assert_type(fail_callback("token", "no"), bool)
+assert_type(publish("sold", {"order": 5}, tenant="acme", dedup_key="one"), int)
+fulfil.on_event("sold", key=lambda sold: f"order-{sold['order']}", args=lambda sold: (sold["order"],))
 execution.retry(actor="ann")
 execution.pause(actor="ann", reason="wait")
 execution.resume()

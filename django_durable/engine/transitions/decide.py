@@ -96,7 +96,7 @@ def decide(
             check(asked)
             if asked.outcome or (asked.expires_at is not None and now > asked.expires_at):
                 return False
-            if row["status"] not in SOURCES["decide"]:
+            if row["status"] not in SOURCES["decide"] or row["ending_as"]:
                 raise ExecutionClosed(f"execution {execution_id} is {row['status']}; its approval {name!r} is closed")
             _decide(using, row, asked, decision, now)
             return True

@@ -23,6 +23,8 @@ from django_durable.models import Checkpoint, DeadLetter, EventTaken, Execution,
 from django_durable.models.checkpoint import UNDO
 from django_durable.sql import assignments, build, execute, field_of, value
 
+WAITS = ("signal", "update", "event", "any", "approval", "callback-wait")
+
 
 def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
     """Open fresh budgets, keep what was done, remove what ended the run, and publish.
@@ -108,7 +110,7 @@ def _remove(using: str, row: Mapping[str, Any], *, undo_only: bool) -> list[dict
     ]
     checkpoints.filter(doomed).delete()
     if not undo_only:
-        _give_back(using, row, {one["position"] for one in removed})
+        _give_back(using, row, {one["position"] for one in removed if one["kind"] in WAITS})
         # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
         checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
     return removed
@@ -124,6 +126,8 @@ def _failures(row: Mapping[str, Any]) -> Q:
 
 def _give_back(using: str, row: Mapping[str, Any], positions: set[int]) -> None:
     """What waits behind the failure had taken is there again for the waits that come in their place."""
+    if not positions:
+        return
     Message.objects.using(using).filter(execution_id=row["id"], consumed_by__in=positions).update(consumed_by=None)
     receipts = EventTaken.objects.using(using).filter(execution_id=row["chain_id"], run_id=row["id"])
     receipts.filter(position__in=positions).delete()

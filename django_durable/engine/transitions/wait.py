@@ -32,8 +32,8 @@ class Source(Protocol):
     """
 
     @property
-    def channel(self) -> str:
-        """What its arrival wakes by."""
+    def channel(self) -> Any:
+        """What its arrival wakes by, as it stands in the execution's ``awaiting``: JSON, a text for most."""
 
     def register(self, claim: Claimed, position: int) -> None:
         """Make known, in a transaction of its own, that this wait is about to look. May be repeated."""
@@ -125,11 +125,19 @@ def wait_for_messages(
             _execute(using, [*terms.lapses(), *_closing(claim, position, terms)])
             return Waited(timed_out=True)
         waiting = pages({"status": "pending", "wake_at": until})
-        awaiting = dict.fromkeys([*channels, *(one.channel for one in terms.sources)])
-        if not suspend(claim, waiting, wake_at=until, awaiting=json.dumps(list(awaiting))):
+        if not suspend(claim, waiting, wake_at=until, awaiting=json.dumps(_awaiting(channels, terms.sources))):
             return Waited(refused=True)
         _execute(using, terms.asks())
         return Waited()
+
+
+def _awaiting(channels: Sequence[str], sources: Sequence[Source]) -> list[Any]:
+    """Everything that wakes this wait, each once."""
+    awaiting: list[Any] = list(channels)
+    for source in sources:
+        if source.channel not in awaiting:
+            awaiting.append(source.channel)
+    return awaiting
 
 
 def _oldest(
