@@ -26,6 +26,13 @@ def newest_run(using: str, chain_id: UUID) -> UUID:
     return found
 
 
+def current_id(using: str, execution_id: UUID) -> UUID:
+    """This run's id, or that of its chain's newest where it has been continued, as seen without a lock."""
+    rows = Execution._base_manager.using(using).filter(pk=execution_id, status="continued")
+    chain_id = rows.values_list("chain_id", flat=True).first()
+    return execution_id if chain_id is None else newest_run(using, chain_id)
+
+
 def runs_of(using: str, chain_id: UUID) -> Sql:
     """The ids of a chain's runs, as a subquery that the index of later runs answers."""
     chain = _chain(using, chain_id)

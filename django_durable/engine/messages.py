@@ -100,7 +100,7 @@ def _post(using: str, execution_id: UUID, channel: str, payload: str, dedup_key:
 def _deliver(
     using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None, *, exclusive: bool
 ) -> Posted:
-    # A callback belongs to the run that made it, everything else to the chain's current one.
+    # A callback is of its run alone; anything else is for the chain's current one.
     lock = lock_execution if channel.startswith(CALLBACK) else lock_current
     _now, row = lock(using, execution_id, shared=not exclusive)
     if dedup_key is not None:
@@ -144,7 +144,7 @@ def _find(using: str, row: Mapping[str, Any], channel: str, dedup_key: str) -> i
 
 
 def put(using: str, row: Mapping[str, Any], channel: str, payload: str, accepted_at: datetime) -> None:
-    """Store a message that was accepted at this time; the caller holds its execution's row exclusively."""
+    """Store a message that was accepted at this time; the caller holds the execution's row exclusively."""
     _insert(using, row, channel, payload, None, accepted_at)
 
 

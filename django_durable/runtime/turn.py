@@ -42,6 +42,9 @@ from django_durable.runtime.undo import undo
 
 logger = logging.getLogger("django_durable")
 
+RECORDED = (StepFailed, ChildFailed, WaitTimeout, BudgetExhausted)
+"""Errors that stand at a position of the history."""
+
 CODEC_PAUSE_SECONDS = 5.0
 
 
@@ -173,7 +176,7 @@ def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str
     """
     positions, cuts = [], []
     for cause in _chain(error):
-        if isinstance(cause, (StepFailed, ChildFailed, WaitTimeout, BudgetExhausted)) and cause.position is not None:
+        if isinstance(cause, RECORDED) and cause.position is not None:
             positions.append(cause.position)
             cuts.append(cause.position + 1)
     ended_by: dict[str, Any] = {"positions": sorted(set(positions))}

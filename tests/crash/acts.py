@@ -34,7 +34,18 @@ from tests.crash.stage import stage
 if TYPE_CHECKING:
     from tests.crash.run import Run
 
-__all__ = ["Act", "cancel", "later", "move", "pause", "resume", "retry", "send", "start", "work"]
+__all__ = [
+    "Act",
+    "cancel",
+    "later",
+    "move",
+    "pause",
+    "resume",
+    "retry",
+    "send",
+    "start",
+    "work",
+]
 
 MOST_TURNS = 60
 

@@ -11,8 +11,10 @@ from django.db import connections
 from django_durable.clock import sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.messages import CALLBACK
 from django_durable.engine.messages import TABLE as MESSAGE
 from django_durable.engine.telling import tell
+from django_durable.engine.transitions.family import close_children, hold
 from django_durable.engine.transitions.heir import insert_heir
 from django_durable.engine.transitions.leave import ENDED, Pages, cancel_pending, ended_columns
 from django_durable.engine.transitions.start import chain_mark, write_route
@@ -43,6 +45,8 @@ def continue_as_new(claim: Claimed, pages: Pages, successor: Successor) -> bool:
     using = claim.using
     write_route(using, successor.id)
     with read_committed(using):
+        # From the root down: a parent that is being closed waits, or has taken this run's token.
+        hold(using, claim.row["parent_id"])
         if not lock_fenced(claim):
             return False
         write_pages(claim, pages)
@@ -51,6 +55,7 @@ def continue_as_new(claim: Claimed, pages: Pages, successor: Successor) -> bool:
         _move_messages(claim, successor.id)
         write_execution(using, claim.id, _ended(claim, successor.id))
         execute(using, cancel_pending(using, claim.id))
+        close_children(using, [claim.id])
         # Undo registrations go along here: rows for the successor's journal, written in this transaction, under the
         # registering run's idempotency key. The successor cannot find them by replaying a body it has no history of.
         intent = replace(claim.intent(revision=1), execution_id=successor.id)
@@ -91,10 +96,11 @@ def _insert(claim: Claimed, successor: Successor) -> None:
 
 
 def _move_messages(claim: Claimed, successor: UUID) -> None:
-    """What was accepted and not taken is for the successor, in the same order."""
+    """What was accepted and not taken is for the successor, in the same order; a callback is of its run alone."""
     connection = connections[claim.using]
     statement = build(
-        f"UPDATE {MESSAGE} SET execution_id = {{successor}} WHERE execution_id = {{id}} AND consumed_by IS NULL",
+        f"UPDATE {MESSAGE} SET execution_id = {{successor}} WHERE execution_id = {{id}} AND consumed_by IS NULL"
+        f" AND channel NOT LIKE '{CALLBACK}%%'",
         successor=value(connection, field_of(Execution, "id"), successor),
         id=value(connection, field_of(Execution, "id"), claim.id),
     )

@@ -11,9 +11,9 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from django_durable.clock import sql_now
+from django_durable.engine.chain import lock_current
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
-from django_durable.engine.locking import lock_execution
 from django_durable.engine.messages import put, waits_for, wake
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.verbs import Attribution, note
@@ -87,17 +87,20 @@ def decide(
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
-            now, row = lock_execution(using, execution_id)
-            if row["status"] == "continued" and row["successor_id"] is not None:
-                return decide(using, row["successor_id"], name, decision, check)
-            asked = _newest(using, execution_id, name)
+            now, row = lock_current(using, execution_id)
+            asked = _newest(using, row["id"], name)
             if asked is None:
-                raise InvalidTransition(f"execution {execution_id} has requested no approval {name!r}")
+                raise InvalidTransition(f"execution {row['id']} has requested no approval {name!r}")
             check(asked)
             if asked.outcome or (asked.expires_at is not None and now > asked.expires_at):
                 return False
+<<<<<<< ours
             if row["status"] not in SOURCES["decide"] or row["ending_as"]:
                 raise ExecutionClosed(f"execution {execution_id} is {row['status']}; its approval {name!r} is closed")
+=======
+            if row["status"] not in SOURCES["decide"]:
+                raise ExecutionClosed(f"execution {row['id']} is {row['status']}; its approval {name!r} is closed")
+>>>>>>> theirs
             _decide(using, row, asked, decision, now)
             return True
 

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from django_durable.clock import read_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.derived import DERIVED, KINDS, derive
@@ -64,7 +63,7 @@ def fork(using: str, source_id: UUID, cut: Cut, by: Attribution) -> UUID:
             refuse_leaving(using, row["tenant"])
             _copy(using, source_id, cut)
             _record_derived(using, row["seed"], marks, cut)
-            _note_both(using, row, marks, cut, by)
+            _note_both(using, row, now, marks, cut, by)
             _publish(using, cut.id)
             return cut.id
 
@@ -153,14 +152,15 @@ def _record_derived(using: str, seed: str, marks: Sequence[Mark], cut: Cut) -> N
     Checkpoint.objects.using(using).bulk_create(rows, batch_size=500)
 
 
-def _note_both(using: str, row: Mapping[str, Any], marks: Sequence[Mark], cut: Cut, by: Attribution) -> None:
+def _note_both(
+    using: str, row: Mapping[str, Any], now: datetime, marks: Sequence[Mark], cut: Cut, by: Attribution
+) -> None:
     effects = effects_after(marks, cut.position)
     listed = ", ".join(f"{mark.position} {mark.name}" for mark in effects[:EFFECTS_NOTED])
     more = f" and {len(effects) - EFFECTS_NOTED} more" if len(effects) > EFFECTS_NOTED else ""
     done = f"completed at or after it: {listed}{more}" if effects else "nothing was completed at or after it"
     told = f"{by.reason}\n" if by.reason else ""
     into = Attribution(by.actor, f"{told}forked into {cut.id} from position {cut.position}; {done}")
-    now = read_now(using)
     note(using, row, now, "fork", into)
     out_of = Attribution(by.actor, f"{told}forked from {row['id']} at position {cut.position}; there {done}")
     note(using, {"id": cut.id, "revision": 1}, now, "fork", out_of)

@@ -17,7 +17,7 @@ from django_durable.engine.chain import lock_current
 from django_durable.engine.contention import repeated
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
-from django_durable.engine.transitions.family import close_children, hold, hold_parent, tell_parent
+from django_durable.engine.transitions.family import close_children, hold_current, tell_parent
 from django_durable.engine.transitions.leave import (
     ENDED,
     FREE,
@@ -53,10 +53,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution, *, compensate: bool 
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
-            parent = hold_parent(using, execution_id)
-            now, row = lock_current(using, execution_id)
-            if row["id"] != execution_id:
-                parent = hold(using, row["parent_id"])
+            parent, now, row = hold_current(using, execution_id)
             if row["status"] not in SOURCES["cancel"] or (compensate and row["ending_as"]):
                 return False
             if compensate and _undo_first(using, row):
