@@ -14,9 +14,10 @@ from django_durable.authoring.operations.publishing import Publishing
 from django_durable.authoring.operations.steps import Steps
 from django_durable.authoring.operations.timers import Timers
 from django_durable.authoring.operations.undo import Undo
+from django_durable.authoring.operations.versions import Versions
 
 
 class Context(
-    Known, Steps, Composition, FanOut, Timers, Messages, First, Events, Callbacks, Approvals, Publishing, Undo
+    Known, Steps, Composition, FanOut, Timers, Messages, First, Events, Callbacks, Approvals, Publishing, Undo, Versions
 ):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

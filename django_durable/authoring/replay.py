@@ -83,10 +83,6 @@ class ReplaySession(Session):
         """Always: nothing is carried out."""
         return True
 
-    def first_unread(self) -> Record | None:
-        """The first record that the code has not asked for."""
-        return min((r for p, r in self.history.items() if p >= self.position), key=lambda r: r.position, default=None)
-
     def enter(self, kind: str, name: str) -> tuple[int, Record | None]:
         position, record = super().enter(kind, name)
         if record is not None and not (record.is_over or record.is_elsewhere):

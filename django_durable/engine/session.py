@@ -26,6 +26,7 @@ from django_durable.engine.journal import (
     row_for,
 )
 from django_durable.engine.lease_state import Lease
+from django_durable.engine.markers import MARKER, past_markers
 from django_durable.engine.messages import Letter
 from django_durable.engine.ownership import (
     Abandoned,
@@ -108,7 +109,12 @@ class Session:
     @property
     def replaying(self) -> bool:
         """Whether the next position has a record."""
-        return self.position in self.history
+        return past_markers(self.history, self.position) in self.history
+
+    @property
+    def recorded_ahead(self) -> bool:
+        """Whether the run has been past this position before, markers aside."""
+        return past_markers(self.history, self.position) < self._recorded
 
     @property
     def only_follows(self) -> bool:
@@ -142,7 +148,7 @@ class Session:
         the turn where a pause, a shutdown or a lost lease says so.
         """
         self.check_usable()
-        position = self.position
+        position = past_markers(self.history, self.position)
         record = self.history.get(position)
         if record is None:
             if self.undoing and position >= self._recorded:
@@ -160,20 +166,28 @@ class Session:
     def enter_unwritten(self, kind: str) -> int:
         """Take the next position for an operation that leaves no record: a value derived from the seed."""
         self.check_usable()
-        record = self.history.get(self.position)
+        position = past_markers(self.history, self.position)
+        record = self.history.get(position)
         if record is not None:
             self.refuse(mismatch.other_operation(record, kind, ""))
-        if self.undoing and self.position >= self._recorded:
+        if self.undoing and position >= self._recorded:
             self.stop_body()
-        self.position += 1
-        return self.position - 1
+        self.position = position + 1
+        return position
 
     def check_all_used(self) -> None:
         """Refuse an end that leaves records unread: the code no longer asks for them."""
-        if self.position < self._recorded:
-            record = self.history[min(p for p in self.history if p >= self.position)]
+        record = self.first_unread()
+        if record is not None:
             self.broken = mismatch.early_end(record)
             raise self.broken
+
+    def first_unread(self) -> Record | None:
+        """The first record that the code has not asked for and has to; markers may stay unread."""
+        if self.position >= self._recorded:
+            return None
+        ahead = (r for p, r in self.history.items() if p >= self.position and r.kind != MARKER)
+        return min(ahead, key=lambda record: record.position, default=None)
 
     def stop_body(self) -> NoReturn:
         """End the body here without leaving the execution: in undo mode, where its history ends."""

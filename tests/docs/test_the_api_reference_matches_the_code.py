@@ -61,8 +61,11 @@ def documented(text: str) -> dict[str, str]:
 )
 def test_every_public_member_is_documented_with_its_signature(title: str, cls: type) -> None:
     found = documented(section(title).split("| option of")[0])
-    members = {name for name in vars(cls) if not name.startswith("_")} | set(found)
-    members |= set(re.findall(r"self\.([a-z]\w*)\b", inspect.getsource(vars(cls)["__init__"])))
+    members = set(found)
+    for one in [base for base in cls.__mro__ if base.__module__.startswith("django_durable.")]:
+        members |= {name for name in vars(one) if not name.startswith("_")}
+        if "__init__" in vars(one):
+            members |= set(re.findall(r"self\.([a-z]\w*)\b", inspect.getsource(vars(one)["__init__"])))
     assert members - NOT_DOCUMENTED[cls] == set(found)
     for name, said in found.items():
         member = inspect.getattr_static(cls, name, None)
