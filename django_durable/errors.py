@@ -215,6 +215,10 @@ class BudgetExhausted(DurableError):
 
     code = "budget_exhausted"
 
+    def __init__(self, message: str = "", *, position: int | None = None) -> None:
+        self.position = position
+        super().__init__(message)
+
 
 class ExecutionFailed(DurableError):
     """The execution ended without a result; ``status`` says how, ``error`` is what is stored."""

@@ -11,6 +11,7 @@ from django_durable.authoring.operations.first import First
 from django_durable.authoring.operations.known import Known
 from django_durable.authoring.operations.messages import Messages
 from django_durable.authoring.operations.publishing import Publishing
+from django_durable.authoring.operations.spending import Spending
 from django_durable.authoring.operations.steps import Steps
 from django_durable.authoring.operations.timers import Timers
 from django_durable.authoring.operations.undo import Undo
@@ -18,6 +19,19 @@ from django_durable.authoring.operations.versions import Versions
 
 
 class Context(
-    Known, Steps, Composition, FanOut, Timers, Messages, First, Events, Callbacks, Approvals, Publishing, Undo, Versions
+    Known,
+    Steps,
+    Composition,
+    FanOut,
+    Timers,
+    Messages,
+    First,
+    Events,
+    Callbacks,
+    Approvals,
+    Publishing,
+    Undo,
+    Versions,
+    Spending,
 ):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django_durable.authoring.budget import check_budget
 from django_durable.durations import aware, seconds
 from django_durable.models.columns import check_name
 
@@ -62,7 +63,7 @@ def checked(options: StartOptions) -> StartOptions:
     elif options.run_after is not None:
         seconds(options.run_after, name="run_after")
     timeout = None if options.timeout is None else seconds(options.timeout, name="timeout")
-    return replace(options, timeout=timeout, tags=check_tags(options.tags or {}))
+    return replace(options, timeout=timeout, tags=check_tags(options.tags or {}), budget=check_budget(options.budget))
 
 
 def check_priority(priority: int | None) -> None:

@@ -24,6 +24,7 @@ class ReadHistory:
 
     start: Mapping[str, Any]
     encoded_input: str
+    budget: str
     records: list[Record]
 
 
@@ -47,6 +48,7 @@ def export_history(execution: Execution[Any]) -> list[dict[str, Any]]:
         "tenant": execution.tenant,
         "seed": execution.seed,
         "scheduled_for": _text(execution.run_after),
+        "budget": to_tagged(execution.budget) if execution.budget else None,
     }
     rows = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk)
     return [start, *(_entry(row) for row in rows.order_by("position", "item"))]
@@ -90,8 +92,12 @@ def read_history(history: Sequence[Mapping[str, Any]]) -> ReadHistory:
         if item != UNDO:
             last[position] = item
         records.append(_record(entry, item, tagged))
-    encoded_input = _stored(start.get("input") or {}, tagged, "the input")
-    return ReadHistory(start=start, encoded_input=encoded_input, records=records)
+    return ReadHistory(
+        start=start,
+        encoded_input=_stored(start.get("input") or {}, tagged, "the input"),
+        budget=_stored(start["budget"], tagged, "the budget") if start.get("budget") else "",
+        records=records,
+    )
 
 
 def _record(entry: Mapping[str, Any], item: int, tagged: bool) -> Record:

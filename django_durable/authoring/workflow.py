@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
+from django_durable.authoring.budget import budget_text, check_budget
 from django_durable.authoring.call import Call
 from django_durable.authoring.declaration import check_function
 from django_durable.authoring.one_database import check_transaction
@@ -289,6 +290,7 @@ class Workflow(Generic[P, R]):
             tags=chosen.tags,
             correlation_id=chosen.correlation_id,
             parent_close=chosen.parent_close,
+            budget=budget_text(self.options.budget if chosen.budget is None else chosen.budget),
         )
 
 
@@ -325,6 +327,7 @@ def workflow(func: Any = None, /, *, version: str = "1", **options: Any) -> Any:
     if options.get("queue") is not None:
         check_name(options["queue"], "queue")
     check_priority(options.get("priority"))
+    options["budget"] = check_budget(options.get("budget"))
     chosen = WorkflowOptions(**options)
     if func is None:
         return lambda function: _declare(function, name, version, chosen)

@@ -33,6 +33,7 @@ COLUMNS = (
     "run_after",
     "deadline",
     "seed",
+    "budget",
     "encoded_input",
     "pause_requested_at",
 )

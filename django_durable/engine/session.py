@@ -232,7 +232,13 @@ class Session:
 
     def keep(self, position: int, kind: str, name: str, output: str | None, **more: Any) -> None:
         """Keep an instant value in hand; it is appended with the next write, before the next body starts."""
-        row = row_for(self.claim, position, kind, name, "completed", encoded_output=output, **more)
+        self._keep(row_for(self.claim, position, kind, name, "completed", encoded_output=output, **more))
+
+    def keep_failed(self, position: int, kind: str, name: str, error: str) -> None:
+        """The same for an instant refusal."""
+        self._keep(row_for(self.claim, position, kind, name, "failed", encoded_error=error))
+
+    def _keep(self, row: dict[str, Any]) -> None:
         row["started_at"] = row["finished_at"] = self.claim.now()
         self._in_hand.append(row)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -278,6 +279,12 @@ class Execution(models.Model, ResultOf[R]):
 
         return read_value(self, key, default)
 
+    def budget_left(self) -> dict[str, Decimal]:
+        """What is left of the run's budget, by name, after what is recorded."""
+        from django_durable.operators.inspect import read_budget
+
+        return read_budget(self)
+
     def history(self) -> list[dict[str, Any]]:
         """The checkpoints in order: position kind name status attempts started_at finished_at output error."""
         from django_durable.operators.inspect import read_history
@@ -330,6 +337,10 @@ class Execution(models.Model, ResultOf[R]):
     async def avalue(self, key: str, default: Any = None) -> Any:
         """``value`` for async code."""
         return await sync_to_async(self.value)(key, default)
+
+    async def abudget_left(self) -> dict[str, Decimal]:
+        """``budget_left`` for async code."""
+        return await sync_to_async(self.budget_left)()
 
     async def ahistory(self) -> list[dict[str, Any]]:
         """``history`` for async code."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
+from django_durable.authoring.budget import Budget
 from django_durable.models import Checkpoint, Execution
 from django_durable.payloads import decode, describe_failure
 
@@ -41,3 +43,12 @@ def read_value(execution: Execution[Any], key: str, default: Any) -> Any:
         .first()
     )
     return default if encoded is None else decode(encoded)
+
+
+def read_budget(execution: Execution[Any]) -> dict[str, Decimal]:
+    """What is left of each name of the run's budget after what is recorded."""
+    charges = Checkpoint.objects.using(execution.using).filter(
+        execution_id=execution.pk, kind="spend", status="completed"
+    )
+    found = charges.values_list("name", "encoded_output")
+    return Budget(execution.budget).remaining((name, decode(output or "0")) for name, output in found)

@@ -23,6 +23,7 @@ from django_durable.engine.transitions.ending import complete, fail
 from django_durable.engine.transitions.recover import abandon_attempt
 from django_durable.engine.transitions.undo import Ending, begin_after_failure
 from django_durable.errors import (
+    BudgetExhausted,
     ChildFailed,
     DefinitionChanged,
     DurableError,
@@ -171,7 +172,8 @@ def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str
     """
     positions, cuts = [], []
     for cause in _chain(error):
-        if isinstance(cause, (StepFailed, ChildFailed, WaitTimeout)) and cause.position is not None:
+        ended_it = isinstance(cause, (StepFailed, ChildFailed, WaitTimeout, BudgetExhausted))
+        if ended_it and cause.position is not None:
             positions.append(cause.position)
             cuts.append(cause.position + 1)
     ended_by: dict[str, Any] = {"positions": sorted(set(positions))}

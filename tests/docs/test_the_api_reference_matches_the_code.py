@@ -25,9 +25,9 @@ NOT_DOCUMENTED = {
     Step: {"options", "retry", "run"},
     Context: set[str](),
     CurrentStep: {"heartbeat", "last_heartbeat", "name", "lines"},
-    WorkflowOptions: {"budget", "singleton", "rest"},
+    WorkflowOptions: {"singleton", "rest"},
     StepOptions: {"queue_timeout", "heartbeat_timeout", "queue", "limit"},
-    StartOptions: {"parent_close", "budget"},
+    StartOptions: {"parent_close"},
 }
 
 
