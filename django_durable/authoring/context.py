@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django_durable.authoring.operations.approvals import Approvals
 from django_durable.authoring.operations.callbacks import Callbacks
+from django_durable.authoring.operations.chains import Chains
 from django_durable.authoring.operations.composition import Composition
 from django_durable.authoring.operations.events import Events
 from django_durable.authoring.operations.fan_out import FanOut
@@ -33,5 +34,6 @@ class Context(
     Undo,
     Versions,
     Spending,
+    Chains,
 ):
     """One turn's context. Made by the engine; valid in its own thread and for its own turn only."""

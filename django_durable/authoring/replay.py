@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from math import inf
 from typing import Any
@@ -20,6 +21,7 @@ from django_durable.engine.journal import Record
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Suspended
 from django_durable.engine.session import Session
+from django_durable.engine.transitions.leave import Pages
 from django_durable.errors import NonDeterminismError, SuspensionSwallowed
 from django_durable.payloads import decode
 
@@ -88,6 +90,9 @@ class ReplaySession(Session):
         if record is not None and not (record.is_over or record.is_elsewhere):
             self.stop_body()  # what was under way when the history was taken
         return position, record
+
+    def leave(self, transition: Callable[[Pages], bool], pages: Pages | None = None) -> NoReturn:
+        self._stop()
 
     def _stop_at_boundary(self, position: int) -> None:
         if position >= self._recorded:

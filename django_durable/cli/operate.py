@@ -11,6 +11,7 @@ from django_durable.cli.options import Options, add_attribution
 from django_durable.cli.output import Output
 from django_durable.cli.verb import ExecutionVerb
 from django_durable.models import Execution
+from django_durable.operators.chain import current_run
 from django_durable.operators.resume import resume
 
 __all__ = ["Cancel", "Pause", "Resume", "Retry"]
@@ -25,7 +26,8 @@ class OperatorVerb(ExecutionVerb):
         add_attribution(parser)
 
     def act(self, execution: Execution[Any], options: Options, output: Output) -> None:
-        """Do it and show what came of it."""
+        """Do it, to the current run of its chain, and show what came of it."""
+        execution = current_run(execution)
         self.change(execution, options, actor=options.actor(), reason=options.text("reason") or "")
         if output.as_json:
             output.document({"id": execution.pk, "status": execution.status})

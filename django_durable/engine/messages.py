@@ -20,6 +20,7 @@ from django.db import connections, transaction
 from django_durable.clock import sql_now
 from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.chain import lock_current, runs_of
 from django_durable.engine.claimed import as_utc
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION
@@ -45,7 +46,7 @@ from django_durable.sql import (
 TABLE = Message._meta.db_table
 CALLBACK = "callback:"
 _UNREAD = f"(consumed_by IS NULL OR channel LIKE '{CALLBACK}%%')"
-CLOSED = ("completed", "failed", "cancelled", "timed_out", "dead", "compensating")
+CLOSED = ("completed", "continued", "failed", "cancelled", "timed_out", "dead", "compensating")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +100,20 @@ def _post(using: str, execution_id: UUID, channel: str, payload: str, dedup_key:
 def _deliver(
     using: str, execution_id: UUID, channel: str, payload: str, dedup_key: str | None, *, exclusive: bool
 ) -> Posted:
-    _now, row = lock_execution(using, execution_id, shared=not exclusive)
+    # A callback is of its run alone; anything else is for the chain's current one.
+    lock = lock_execution if channel.startswith(CALLBACK) else lock_current
+    _now, row = lock(using, execution_id, shared=not exclusive)
     if dedup_key is not None:
-        known = _find(using, execution_id, channel, dedup_key)
+        known = _find(using, row, channel, dedup_key)
         if known is not None:
             return Posted(known, is_new=False)
-    follows = not channel.startswith(CALLBACK)
-    if row["status"] == "continued" and row["successor_id"] is not None and follows:
-        return _deliver(using, row["successor_id"], channel, payload, dedup_key, exclusive=exclusive)
-    if row["status"] in CLOSED or row["ending_as"] or (row["status"] == "continued" and not follows):
+    if row["status"] in CLOSED or row["ending_as"]:
         how = f"ending as {row['ending_as']}" if row["status"] == "running" else row["status"]
-        raise ExecutionClosed(f"execution {execution_id} is {how}; it takes no more messages")
+        raise ExecutionClosed(f"execution {row['id']} is {how}; it takes no more messages")
     wakes = waits_for(row, channel)
     if wakes and not exclusive and is_postgres(connections[using]):
         raise _MustWake
-    posted = _insert(using, execution_id, channel, payload, dedup_key)
+    posted = _insert(using, row, channel, payload, dedup_key)
     if wakes:
         wake(using, row)
     return posted
@@ -124,19 +124,33 @@ def waits_for(row: Mapping[str, Any], channel: str) -> bool:
     return row["status"] == "waiting" and channel in json.loads(row["awaiting"] or "[]")
 
 
-def _find(using: str, execution_id: UUID, channel: str, dedup_key: str) -> int | None:
-    found = Message.objects.using(using).filter(execution_id=execution_id, channel=channel, dedup_key=dedup_key)
-    return found.values_list("pk", flat=True).first()
+def _find(using: str, row: Mapping[str, Any], channel: str, dedup_key: str) -> int | None:
+    """The message with this key, whichever run of the chain it was sent to or taken by."""
+    connection = connections[using]
+    runs = value(connection, field_of(Message, "execution_id"), row["id"])
+    if row["run"] > 1:
+        runs = runs_of(using, row["chain_id"])
+    rows = fetch(
+        using,
+        build(
+            f"SELECT id FROM {TABLE} WHERE execution_id IN ({{runs}}) AND channel = {{channel}}"
+            " AND dedup_key = {key} ORDER BY id LIMIT 1",
+            runs=runs,
+            channel=value(connection, field_of(Message, "channel"), channel),
+            key=value(connection, field_of(Message, "dedup_key"), dedup_key),
+        ),
+    )
+    return int(rows[0][0]) if rows else None
 
 
-def put(using: str, execution_id: UUID, channel: str, payload: str, accepted_at: datetime) -> None:
+def put(using: str, row: Mapping[str, Any], channel: str, payload: str, accepted_at: datetime) -> None:
     """Store a message that was accepted at this time; the caller holds the execution's row exclusively."""
-    _insert(using, execution_id, channel, payload, None, accepted_at)
+    _insert(using, row, channel, payload, None, accepted_at)
 
 
 def _insert(
     using: str,
-    execution_id: UUID,
+    row: Mapping[str, Any],
     channel: str,
     payload: str,
     dedup_key: str | None,
@@ -144,7 +158,7 @@ def _insert(
 ) -> Posted:
     connection = connections[using]
     values = {
-        "execution_id": execution_id,
+        "execution_id": row["id"],
         "channel": channel,
         "payload": payload,
         "dedup_key": dedup_key,
@@ -161,7 +175,7 @@ def _insert(
     if rows:
         return Posted(int(rows[0][0]), is_new=True)
     # Only a concurrent sender with the same dedup_key gets here; its row is committed by now.
-    known = _find(using, execution_id, channel, dedup_key or "")
+    known = _find(using, row, channel, dedup_key or "")
     if known is None:
         raise ExecutionClosed(f"the message with dedup_key {dedup_key!r} is not visible; retry the transaction")
     return Posted(known, is_new=False)

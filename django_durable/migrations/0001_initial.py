@@ -354,6 +354,9 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["status", "id"], name="durable_exec_status"),
                     models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
+                    models.Index(
+                        condition=models.Q(("run__gt", 1)), fields=["chain_id", "run"], name="durable_exec_chain"
+                    ),
                 ],
             },
         ),

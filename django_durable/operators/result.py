@@ -15,6 +15,7 @@ from django_durable.durations import seconds
 from django_durable.errors import ExecutionCancelled, ExecutionFailed, InvalidTransition
 from django_durable.models import Execution
 from django_durable.models.execution import TERMINAL
+from django_durable.operators.chain import current_run
 from django_durable.operators.reload import reload
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5
@@ -28,7 +29,7 @@ def wait_for_result(execution: Execution[Any], timeout: float | timedelta | None
         reload(execution)
     pause = FIRST_PAUSE
     while True:
-        _follow_chain(execution)
+        execution = current_run(execution)
         if execution.status in TERMINAL:
             return _outcome(execution)
         _refuse_hopeless_wait(execution)
@@ -51,12 +52,6 @@ async def await_result(execution: Execution[Any], timeout: float | timedelta | N
                 raise
         await asyncio.sleep(pause if limit is None else max(0.0, min(pause, limit - time.monotonic())))
         pause = min(LONGEST_PAUSE, pause * 1.5)
-
-
-def _follow_chain(execution: Execution[Any]) -> None:
-    while execution.status == "continued" and execution.successor_id is not None:
-        execution.pk = execution.successor_id
-        reload(execution)
 
 
 def _outcome(execution: Execution[Any]) -> Any:

@@ -10,6 +10,7 @@ from django_durable.engine.transitions import verbs
 from django_durable.engine.transitions.reopen import reopen
 from django_durable.models import Execution
 from django_durable.operators.actors import attribution
+from django_durable.operators.chain import current_run
 from django_durable.operators.reload import reload
 
 
@@ -21,9 +22,9 @@ def retry(execution: Execution[Any], *, actor: Any, reason: str) -> None:
     refuse_in_body("execution.retry()", "put it into a step")
     by = attribution(actor, reason, required=True)
     with reaching(execution.using):
-        reload(execution)
-        if execution.status == "blocked":
-            verbs.resume(execution.using, execution.pk, by)
+        current = current_run(reload(execution))
+        if current.status == "blocked":
+            verbs.resume(current.using, current.pk, by)
         else:
-            reopen(execution.using, execution.pk, by)
+            reopen(current.using, current.pk, by)
         reload(execution)

@@ -18,6 +18,7 @@ from django_durable.errors import ExecutionClosed, InvalidTransition
 from django_durable.models import Execution, Message
 from django_durable.models.columns import check_name
 from django_durable.models.execution import TERMINAL
+from django_durable.operators.chain import current_run
 from django_durable.operators.reload import reload
 from django_durable.operators.result import FIRST_PAUSE, LONGEST_PAUSE
 from django_durable.payloads import decode, encode
@@ -53,9 +54,7 @@ def send_update(
 
 def _validate(execution: Execution[Any], name: str, encoded: str) -> None:
     """Ask the workflow's validator, in the sender's process; only here, never at a replay."""
-    target = reload(Execution._base_manager.using(execution.using).get(pk=execution.pk))
-    while target.status == "continued" and target.successor_id is not None:
-        target = Execution._base_manager.using(execution.using).get(pk=target.successor_id)
+    target = current_run(reload(Execution._base_manager.using(execution.using).get(pk=execution.pk)))
     if target.status in CLOSED:
         raise ExecutionClosed(f"execution {target.pk} is {target.status}; it takes no more messages")
     validator = find_workflow(target.workflow, target.version).validators.get(name)

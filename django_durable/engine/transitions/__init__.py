@@ -19,6 +19,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "abandon": ("running", "compensating"),
     "wake": ("waiting",),
     "complete": ("running",),
+    "continue": ("running",),
     "fail": ("running", "waiting", "pending", "paused"),
     "expire_attempt": ("running",),
     "time_out": FORWARD,

@@ -12,8 +12,8 @@ from django.db import connections, transaction
 
 from django_durable.clock import sql_now
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.chain import lock_current
 from django_durable.engine.contention import repeated
-from django_durable.engine.locking import lock_execution
 from django_durable.engine.messages import put, waits_for, wake
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.verbs import Attribution, note
@@ -87,17 +87,15 @@ def decide(
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
-            now, row = lock_execution(using, execution_id)
-            if row["status"] == "continued" and row["successor_id"] is not None:
-                return decide(using, row["successor_id"], name, decision, check)
-            asked = _newest(using, execution_id, name)
+            now, row = lock_current(using, execution_id)
+            asked = _newest(using, row["id"], name)
             if asked is None:
-                raise InvalidTransition(f"execution {execution_id} has requested no approval {name!r}")
+                raise InvalidTransition(f"execution {row['id']} has requested no approval {name!r}")
             check(asked)
             if asked.outcome or (asked.expires_at is not None and now > asked.expires_at):
                 return False
             if row["status"] not in SOURCES["decide"]:
-                raise ExecutionClosed(f"execution {execution_id} is {row['status']}; its approval {name!r} is closed")
+                raise ExecutionClosed(f"execution {row['id']} is {row['status']}; its approval {name!r} is closed")
             _decide(using, row, asked, decision, now)
             return True
 
@@ -135,7 +133,7 @@ def _decide(using: str, row: Mapping[str, Any], asked: ApprovalRequest, decision
         "decided_at": now,
     }
     channel = channel_of(asked.position)
-    put(using, row["id"], channel, encode(told, where=f"decision of approval {asked.name!r}"), now)
+    put(using, row, channel, encode(told, where=f"decision of approval {asked.name!r}"), now)
     if waits_for(row, channel):
         wake(using, row)
     note(using, row, now, "approve" if decision.approved else "reject", decision.by)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from django.db import connections
 
 from django_durable.clock import sql_now
 from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.chain import current_id
 from django_durable.engine.locking import LOCKED, TABLE, lock_execution
 from django_durable.engine.standing import TAKES_RESULTS
 from django_durable.engine.telling import tell
@@ -107,6 +109,16 @@ def hold_parent(using: str, execution_id: UUID) -> dict[str, Any] | None:
     if not rows:
         return None
     return hold(using, convert(connection, Execution, ["parent_id"], rows[0])["parent_id"])
+
+
+def hold_current(using: str, execution_id: UUID) -> tuple[dict[str, Any] | None, datetime, dict[str, Any]]:
+    """Lock the parent of a chain's current run, then that run, also where the chain goes on meanwhile."""
+    while True:
+        execution_id = current_id(using, execution_id)
+        parent = hold_parent(using, execution_id)
+        now, row = lock_execution(using, execution_id)
+        if row["status"] != "continued":
+            return parent, now, row
 
 
 def hold(using: str, parent_id: UUID | None) -> dict[str, Any] | None:

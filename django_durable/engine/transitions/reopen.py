@@ -12,8 +12,8 @@ from django.db import connections, transaction
 from django.db.models import Q
 
 from django_durable.clock import sql_now
+from django_durable.engine.chain import lock_current
 from django_durable.engine.contention import repeated
-from django_durable.engine.locking import lock_execution
 from django_durable.engine.transitions import SOURCES
 from django_durable.engine.transitions.reopen_undo import check_resumable, resume_undo, undo_began
 from django_durable.engine.transitions.start import chain_mark
@@ -33,7 +33,7 @@ def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
 
     def attempt() -> None:
         with transaction.atomic(using=using):
-            now, row = lock_execution(using, execution_id)
+            now, row = lock_current(using, execution_id)
             _check(using, row)
             undo_only = undo_began(using, row)
             if undo_only:

@@ -101,7 +101,7 @@ def _only_read_committed(using: str) -> str:
 def insert_execution(using: str, order: Order, condition: str = "") -> Execution[Any] | None:
     """Insert the execution with its first intent; ``None``: its key is taken, or the condition does not hold."""
     connection = connections[using]
-    _write_route(using, order)
+    write_route(using, order.id)
     guard = insert_row(
         connection,
         Execution,
@@ -142,12 +142,12 @@ def _here(using: str, order: Order, condition: str) -> Sql:
     )
 
 
-def _write_route(using: str, order: Order) -> None:
+def write_route(using: str, execution_id: UUID) -> None:
     """Say on the spine where the execution will live, before the plane's commit; a sweep removes unused routes."""
     spine = spine_alias()
     if using == spine:
         return
-    route = {"execution_id": order.id, "plane": name_of(using), "created_at": sql_now(connections[spine])}
+    route = {"execution_id": execution_id, "plane": name_of(using), "created_at": sql_now(connections[spine])}
     execute(spine, insert_row(connections[spine], ExecutionRoute, route, on_conflict="ON CONFLICT DO NOTHING"))
 
 

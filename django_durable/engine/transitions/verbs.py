@@ -13,11 +13,11 @@ from django.db import connections, transaction
 from django_durable.clock import sql_now
 from django_durable.dispatch.hints import Intent
 from django_durable.dispatch.spine_work import SpineWork
+from django_durable.engine.chain import lock_current
 from django_durable.engine.contention import repeated
-from django_durable.engine.locking import lock_execution
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
-from django_durable.engine.transitions.family import close_children, hold_parent, tell_parent
+from django_durable.engine.transitions.family import close_children, hold_current, tell_parent
 from django_durable.engine.transitions.leave import (
     ENDED,
     FREE,
@@ -53,10 +53,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution, *, compensate: bool 
 
     def attempt() -> bool:
         with transaction.atomic(using=using):
-            parent = hold_parent(using, execution_id)
-            now, row = lock_execution(using, execution_id)
-            if row["status"] == "continued" and row["successor_id"] is not None:
-                return cancel(using, row["successor_id"], by, compensate=compensate)
+            parent, now, row = hold_current(using, execution_id)
             if row["status"] not in SOURCES["cancel"] or (compensate and row["ending_as"]):
                 return False
             if compensate and _undo_first(using, row):
@@ -74,13 +71,13 @@ def cancel(using: str, execution_id: UUID, by: Attribution, *, compensate: bool 
                 "encoded_error": None,
                 "finished_at": ended_at,
             }
-            write_execution(using, execution_id, changes)
-            execute(using, cancel_pending(using, execution_id))
-            SpineWork(using).delete_all(execution_id).run()
+            write_execution(using, row["id"], changes)
+            execute(using, cancel_pending(using, row["id"]))
+            SpineWork(using).delete_all(row["id"]).run()
             tell_parent(using, parent, row, status="cancelled")
-            close_children(using, [execution_id])
+            close_children(using, [row["id"]])
             note(using, row, now, "cancel", by)
-            tell(using, execution_finished, execution_id)
+            tell(using, execution_finished, row["id"])
             return True
 
     return repeated(using, attempt)
@@ -108,18 +105,15 @@ def pause(using: str, execution_id: UUID, by: Attribution) -> None:
 
     def attempt() -> None:
         with transaction.atomic(using=using):
-            now, row = lock_execution(using, execution_id)
-            if row["status"] == "continued" and row["successor_id"] is not None:
-                return pause(using, row["successor_id"], by)
+            now, row = lock_current(using, execution_id)
             if row["status"] not in SOURCES["pause"] or row["pause_requested_at"] is not None or row["ending_as"]:
                 ending = f" and ending as {row['ending_as']}" if row["ending_as"] else ""
-                raise InvalidTransition(f"execution {execution_id} is {row['status']}{ending}; it cannot be paused")
+                raise InvalidTransition(f"execution {row['id']} is {row['status']}{ending}; it cannot be paused")
             if row["status"] == "running":
-                write_execution(using, execution_id, {"pause_requested_at": sql_now(connections[using])})
+                write_execution(using, row["id"], {"pause_requested_at": sql_now(connections[using])})
             else:
                 _pause_at_once(using, row)
             note(using, row, now, "pause", by)
-            return None
 
     repeated(using, attempt)
 
@@ -140,16 +134,16 @@ def resume(using: str, execution_id: UUID, by: Attribution) -> None:
 
     def attempt() -> None:
         with transaction.atomic(using=using):
-            now, row = lock_execution(using, execution_id)
+            now, row = lock_current(using, execution_id)
             if row["status"] in ("running", "pending") and row["pause_requested_at"] is not None:
                 # Not reached yet: by the turn that runs, or by the next one after a shutdown or a lost worker.
-                write_execution(using, execution_id, {"pause_requested_at": None})
+                write_execution(using, row["id"], {"pause_requested_at": None})
             elif row["status"] in (*SOURCES["resume"], *SOURCES["unblock"]):
                 if row["status"] == "paused":
-                    _pass_breakpoint(using, execution_id)
+                    _pass_breakpoint(using, row["id"])
                 reopen_row(using, row, now, {})
             else:
-                raise InvalidTransition(f"execution {execution_id} is {row['status']}; there is nothing to resume")
+                raise InvalidTransition(f"execution {row['id']} is {row['status']}; there is nothing to resume")
             note(using, row, now, "resume", by)
 
     repeated(using, attempt)

@@ -121,7 +121,7 @@ def wait_for_messages(
             return _take(claim, pages, position, letter, source, terms)
         if until is not None and claim.now() >= until:
             late = {"status": "failed", "encoded_error": timed_out_error, "finished_at": claim.now()}
-            _write(claim, pages(late))
+            write_pages(claim, pages(late))
             _execute(using, [*terms.lapses(), *_closing(claim, position, terms)])
             return Waited(timed_out=True)
         waiting = pages({"status": "pending", "wake_at": until})
@@ -162,7 +162,7 @@ def _take(
         "encoded_error": told.error,
         "finished_at": claim.now(),
     }
-    _write(claim, pages(changes))
+    write_pages(claim, pages(changes))
     if source is None:
         consume(claim.using, letter.id, position)
     else:
@@ -238,5 +238,6 @@ def lock_fenced(claim: Claimed) -> bool:
     return bool(execute(claim.using, statement))
 
 
-def _write(claim: Claimed, pages: Pages) -> None:
+def write_pages(claim: Claimed, pages: Pages) -> None:
+    """Write checkpoints within a transaction that holds the fence."""
     _execute(claim.using, pages.consequences(claim))
