@@ -16,6 +16,7 @@ from django_durable.admin.paging import Page
 from django_durable.admin.reader import Failure, Reader, Shown
 from django_durable.admin.stored import read_stored, with_stored
 from django_durable.models import DeadLetter, DispatchHint, Execution, Join, Message, OperatorNote
+from django_durable.operators.adopt import has_other_source
 from django_durable.planes.selection import spine_alias
 
 __all__ = ["Dossier", "Table", "open_dossier"]
@@ -73,6 +74,7 @@ def _facts(execution: Execution[Any], site: str) -> Iterator[tuple[str, Any]]:
     yield _("Status"), status_badge(execution.status)
     yield _("Workflow"), execution.workflow
     yield _("Version"), execution.version
+    yield _("Source"), _source(execution)
     yield _("Key"), execution.key
     yield _("Run"), execution.run if execution.key is not None else None
     yield _("Tenant"), execution.tenant
@@ -98,9 +100,16 @@ def _facts(execution: Execution[Any], site: str) -> Iterator[tuple[str, Any]]:
         (_("Parent"), execution.parent_id),
         (_("Root"), execution.root_id if execution.root_id != execution.pk else None),
         (_("Successor"), execution.successor_id),
+        (_("Forked from"), execution.forked_from),
     )
     for label, relative in relatives:
         yield label, execution_link(relative, site) if relative is not None else None
+
+
+def _source(execution: Execution[Any]) -> str | None:
+    """Said only where the code here is not what a live run was started with."""
+    changed = not execution.is_terminal and has_other_source(execution)
+    return _("changed since its start") if changed else None
 
 
 def _messages(execution: Execution[Any], reader: Reader) -> Table:

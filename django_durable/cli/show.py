@@ -12,6 +12,7 @@ from django_durable.cli.output import Output, printable
 from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
 from django_durable.models import Checkpoint, DeadLetter, Execution, OperatorNote
+from django_durable.operators.adopt import has_other_source
 from django_durable.operators.unread import unread_messages
 from django_durable.planes.places import place_on
 from django_durable.planes.registry import planes_in_use
@@ -33,6 +34,8 @@ FIELDS = (
     "parent_id",
     "root_id",
     "successor_id",
+    "forked_from",
+    "fork_position",
     "created_at",
     "started_at",
     "finished_at",
@@ -67,6 +70,7 @@ class Show(ExecutionVerb):
         found = {
             **{name: getattr(execution, name) for name in FIELDS},
             **({"plane": place_on(execution.using).label} if planes_in_use() else {}),
+            "source": source_of(execution),
             "awaiting": read_list(execution.awaiting),
             "input": values.value(execution.encoded_input),
             "output": values.value(execution.encoded_output),
@@ -81,6 +85,14 @@ class Show(ExecutionVerb):
             output.document(found)
         else:
             write(found, output)
+
+
+def source_of(execution: Execution[Any]) -> str:
+    """Whether the code here is what it was started with."""
+    changed = has_other_source(execution)
+    if changed is None:
+        return "not here"
+    return "changed since its start" if changed else "as at its start"
 
 
 def timeline(execution: Execution[Any], values: Values) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from django_durable.cli.dead_letters import ListDeadLetters
 from django_durable.cli.doctor import Doctor
 from django_durable.cli.history import History
 from django_durable.cli.listing import ListExecutions
-from django_durable.cli.operate import Cancel, Pause, Resume, Retry
+from django_durable.cli.operate import Cancel, Fork, Pause, Resume, Retry
 from django_durable.cli.planes import Planes
 from django_durable.cli.publish import Publish
 from django_durable.cli.show import Show
@@ -40,6 +40,7 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     Pause,
     Resume,
     Decide,
+    Fork,
     ShowStats,
     ListWorkflows,
     ListApprovals,

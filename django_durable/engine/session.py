@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 from django_durable.conf import config
 from django_durable.engine import mismatch
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.derived import DERIVED
 from django_durable.engine.journal import (
     EXECUTION,
     Record,
@@ -156,6 +157,8 @@ class Session:
             self._stop_at_boundary(position)
             if position < self._recorded:
                 self.refuse(mismatch.derived_value(position, kind, name))
+        elif record.kind == DERIVED:
+            self.refuse(mismatch.derived_value(position, kind, name))
         elif (record.kind, record.name) != (kind, name):
             self.refuse(mismatch.other_operation(record, kind, name))
         elif self.undoing and not (record.is_over or record.is_elsewhere):
@@ -163,17 +166,17 @@ class Session:
         self.position = position + 1
         return position, record
 
-    def enter_unwritten(self, kind: str) -> int:
-        """Take the next position for an operation that leaves no record: a value derived from the seed."""
+    def enter_unwritten(self, kind: str) -> tuple[int, Record | None]:
+        """Take the next position for a value derived from the seed; its record in a fork, nothing elsewhere."""
         self.check_usable()
         position = past_markers(self.history, self.position)
         record = self.history.get(position)
-        if record is not None:
+        if record is not None and record.kind != DERIVED:
             self.refuse(mismatch.other_operation(record, kind, ""))
         if self.undoing and position >= self._recorded:
             self.stop_body()
         self.position = position + 1
-        return position
+        return position, record
 
     def check_all_used(self) -> None:
         """Refuse an end that leaves records unread: the code no longer asks for them."""

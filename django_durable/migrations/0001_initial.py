@@ -309,6 +309,7 @@ class Migration(migrations.Migration):
                 ("root_id", models.UUIDField()),
                 ("successor_id", models.UUIDField(null=True)),
                 ("forked_from", models.UUIDField(null=True)),
+                ("fork_position", models.IntegerField(null=True)),
                 ("revision", models.IntegerField(default=1)),
                 ("epoch", models.IntegerField(default=0)),
                 ("lease_token", models.UUIDField(null=True)),

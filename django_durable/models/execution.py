@@ -122,6 +122,8 @@ class Execution(models.Model, ResultOf[R]):
     root_id = models.UUIDField()
     successor_id = models.UUIDField(null=True)
     forked_from = models.UUIDField(null=True)
+    # Positions before it are copies: what was registered there (undo steps) belongs to the source.
+    fork_position = models.IntegerField(null=True)
 
     # Counts intents: it grows exactly when a hint is written or withdrawn.
     revision = models.IntegerField(default=1)
@@ -317,6 +319,24 @@ class Execution(models.Model, ResultOf[R]):
 
         resume(self, actor=actor)
 
+    def fork(self, *, from_position: int, actor: Any, reason: str = "", version: str | None = None) -> Execution[R]:
+        """A new execution, without key, that begins with a copy of this history before ``from_position``."""
+        from django_durable.operators.fork import fork
+
+        return fork(self, from_position=from_position, actor=actor, reason=reason, version=version)
+
+    def move_to_version(self, version: str, *, actor: Any, reason: str = "") -> None:
+        """Go on with another version of the workflow; refused unless the history replays there."""
+        from django_durable.operators.adopt import move_to_version
+
+        move_to_version(self, version, actor=actor, reason=reason)
+
+    def accept_code(self, *, actor: Any, reason: str = "") -> None:
+        """Go on with the changed source of a pinned workflow; refused unless the history replays with it."""
+        from django_durable.operators.adopt import accept_code
+
+        accept_code(self, actor=actor, reason=reason)
+
     async def aresult(self, timeout: float | timedelta | None = None) -> R:
         """``result`` without blocking the event loop: it polls with ``asyncio.sleep``."""
         from django_durable.operators.result import await_result
@@ -359,6 +379,22 @@ class Execution(models.Model, ResultOf[R]):
     async def apause(self, *, actor: Any, reason: str = "") -> None:
         """``pause`` for async code."""
         await sync_to_async(self.pause)(actor=actor, reason=reason)
+
+    async def afork(
+        self, *, from_position: int, actor: Any, reason: str = "", version: str | None = None
+    ) -> Execution[R]:
+        """``fork`` for async code."""
+        return await sync_to_async(self.fork)(
+            from_position=from_position, actor=actor, reason=reason, version=version
+        )
+
+    async def amove_to_version(self, version: str, *, actor: Any, reason: str = "") -> None:
+        """``move_to_version`` for async code."""
+        await sync_to_async(self.move_to_version)(version, actor=actor, reason=reason)
+
+    async def aaccept_code(self, *, actor: Any, reason: str = "") -> None:
+        """``accept_code`` for async code."""
+        await sync_to_async(self.accept_code)(actor=actor, reason=reason)
 
     async def aresume(self, *, actor: Any = None) -> None:
         """``resume`` for async code."""

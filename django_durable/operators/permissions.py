@@ -21,6 +21,8 @@ PERMISSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "retry": "django_durable.retry_execution",
         "pause": "django_durable.pause_execution",
         "resume": "django_durable.pause_execution",
+        "move": "django_durable.pause_execution",
+        "accept_code": "django_durable.pause_execution",
         "decide": "django_durable.decide_approval",
         "fork": "django_durable.fork_execution",
         "requeue": "django_durable.requeue_hint",

@@ -92,7 +92,8 @@ def _check_pin(session: Session, workflow: Workflow[..., Any]) -> None:
     if workflow.options.pin and session.claim.row["source_digest"] != workflow.source_digest:
         raise DefinitionChanged(
             f"workflow {workflow.name!r} version {workflow.version!r} is pinned and its source differs from the one"
-            " that this run started with; deploy that source again"
+            " that this run started with; deploy that source again, accept this one"
+            " (`resume ID --accept-code`), or cancel the run"
         )
 
 

@@ -29,9 +29,7 @@ def carry_on(claimed: Any) -> bool:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_a_signal_that_commits_while_the_run_continues_is_for_the_successor(
-    project: Project, commits: bool
-) -> None:
+def test_a_signal_that_commits_while_the_run_continues_is_for_the_successor(project: Project, commits: bool) -> None:
     execution = two_runs.start(1)
     with racers() as (sender, turn):
         held = turn.run(claim_one)

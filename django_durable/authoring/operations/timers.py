@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import uuid
 from collections.abc import Callable
@@ -10,7 +9,9 @@ from datetime import datetime, timedelta
 
 from django_durable.authoring.operations.base import Base, Duration, operation
 from django_durable.durations import aware, seconds
+from django_durable.engine.derived import derive
 from django_durable.engine.transitions import leave
+from django_durable.payloads import decode
 
 
 class Timers(Base):
@@ -60,5 +61,7 @@ class Timers(Base):
         return uuid.UUID(bytes=self._derived("uuid")[:16], version=4)
 
     def _derived(self, kind: str) -> bytes:
-        position = self._session.enter_unwritten(kind)
-        return hashlib.sha256(f"{self._row['seed']}:{kind}:{position}".encode()).digest()
+        position, record = self._session.enter_unwritten(kind)
+        if record is not None:
+            return bytes.fromhex(decode(record.encoded_output or "{}")[kind])
+        return derive(self._row["seed"], kind, position)

@@ -11,6 +11,7 @@ FORWARD = tuple(status for status in ACTIVE if status != "compensating")
 
 SOURCES: dict[str, tuple[str, ...]] = {
     "start": (),
+    "fork": (),
     "claim": ("pending", "waiting", "compensating", "blocked"),
     "recover": ("running", "compensating"),
     "append": ("running", "compensating"),
@@ -27,6 +28,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "block": ("pending", "running", "waiting", "compensating"),
     "unblock": ("blocked",),
     "cancel": ACTIVE,
+    "adopt": ("pending", "waiting", "paused", "blocked"),
     "pause": ("pending", "running", "waiting", "blocked"),
     "resume": ("paused",),
     "decide": ("pending", "running", "waiting", "paused", "blocked"),

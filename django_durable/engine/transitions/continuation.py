@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -12,19 +11,19 @@ from django.db import connections
 from django_durable.clock import sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.journal import EXECUTION
 from django_durable.engine.messages import CALLBACK
 from django_durable.engine.messages import TABLE as MESSAGE
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions.family import close_children, hold
-from django_durable.engine.transitions.leave import ENDED, FREE, Pages, cancel_pending, ended_columns
+from django_durable.engine.transitions.heir import insert_heir
+from django_durable.engine.transitions.leave import ENDED, Pages, cancel_pending, ended_columns
 from django_durable.engine.transitions.start import chain_mark, write_route
 from django_durable.engine.transitions.verbs import write_execution
 from django_durable.engine.transitions.wait import lock_fenced, read_committed, write_pages
 from django_durable.ids import time_ordered_id
 from django_durable.models import Execution
 from django_durable.signals import execution_finished, execution_started
-from django_durable.sql import Sql, build, column_of, execute, field_of, insert_row, value
+from django_durable.sql import Sql, build, execute, field_of, value
 
 PARENT = {"parent_id": None, "parent_position": None, "parent_item": None}
 
@@ -81,35 +80,19 @@ def _ended(claim: Claimed, successor: UUID) -> dict[str, Any]:
 
 
 def _insert(claim: Claimed, successor: Successor) -> None:
-    """Every column: its own, or this run's (tenant, key, chain, queue, tags, parent, deadline of the chain, …)."""
-    connection = connections[claim.using]
-    row = claim.row
+    """It has what this run has: tenant, key, the chain's deadline, queue, tags, parent, budget."""
+    connection, row = connections[claim.using], claim.row
     own = value(connection, field_of(Execution, "id"), successor.id)
-    values: dict[str, Any] = {f.attname: Sql(f"e.{column_of(f)}") for f in Execution._meta.concrete_fields}
-    values |= {
-        **FREE,
-        "id": successor.id,
+    changes = {
         "run": row["run"] + 1,
         "current_key": None if row["key"] is None else chain_mark(row["tenant"], row["workflow"], row["key"]),
         "source_digest": successor.source_digest,
         "root_id": build("CASE WHEN e.root_id = e.id THEN {own} ELSE e.root_id END", own=own),
-        "forked_from": None,
-        "status": "pending",
-        "revision": 1,
-        "recoveries": 0,
-        "takeovers": "[]",
         "run_after": None,
-        "wake_at": None,
-        "awaiting": "",
-        "failed_positions": "",
-        "blocked_by": "",
-        "seed": secrets.token_hex(16),
+        "pause_requested_at": Sql("e.pause_requested_at"),
         "encoded_input": successor.encoded_input,
-        "created_at": sql_now(connection),
-        "started_at": None,
     }
-    here = build(f"FROM {EXECUTION} e WHERE e.id = {{id}}", id=value(connection, field_of(Execution, "id"), claim.id))
-    execute(claim.using, insert_row(connection, Execution, values, source=here))
+    insert_heir(claim.using, claim.id, successor.id, changes)
 
 
 def _move_messages(claim: Claimed, successor: UUID) -> None:

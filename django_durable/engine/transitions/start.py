@@ -195,7 +195,7 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
         "parent_close": order.parent_close,
         "root_id": order.root_id or order.id,
         "revision": 1,
-        "epoch": _epoch(using, order.tenant),
+        "epoch": current_epoch(using, order.tenant),
         "worker": "",
         "recoveries": 0,
         "max_recoveries": order.max_recoveries,
@@ -216,7 +216,7 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
     }
 
 
-def _epoch(using: str, tenant: str) -> Sql | int:
+def current_epoch(using: str, tenant: str) -> Sql | int:
     """The tenant's current epoch, read in the accepting transaction."""
     if not tenant:
         return 0
@@ -242,8 +242,7 @@ def _deadline(using: str, order: Order) -> datetime | Sql | None:
 
 def _start_again(using: str, order: Order) -> Execution[Any]:
     """The insert found the key taken, or did not dare: look, then insert in a savepoint where nothing is seen."""
-    if order.tenant and TenantEpoch.objects.using(using).filter(pk=order.tenant).exclude(moved_to="").exists():
-        raise PlaneUnavailable(f"tenant {order.tenant!r} is being moved to another data plane; try again shortly")
+    refuse_leaving(using, order.tenant)
     existing = _current(using, order)
     if existing is None:
         try:
@@ -257,6 +256,12 @@ def _start_again(using: str, order: Order) -> Execution[Any]:
         if existing is None:
             raise _unseen(order)
     return _meet(using, order, existing)
+
+
+def refuse_leaving(using: str, tenant: str) -> None:
+    """Raise ``PlaneUnavailable`` for a tenant that is leaving this plane."""
+    if tenant and TenantEpoch.objects.using(using).filter(pk=tenant).exclude(moved_to="").exists():
+        raise PlaneUnavailable(f"tenant {tenant!r} is being moved to another data plane; try again shortly")
 
 
 def _unseen(order: Order) -> ExecutionConflict:

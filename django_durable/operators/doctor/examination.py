@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from django_durable.operators.doctor.adrift import hints_adrift
+from django_durable.operators.doctor.code import changed_sources
 from django_durable.operators.doctor.finding import Finding
 from django_durable.operators.doctor.liveness import lost_executions, running_without_hint
 from django_durable.operators.doctor.planes import (
@@ -36,6 +37,7 @@ CHECKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
     stranded_outbox,
     parked_hints,
     blocked_executions,
+    changed_sources,
     hints_adrift,
     unfinished_moves,
     misplaced_tenants,

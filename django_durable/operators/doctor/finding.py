@@ -11,9 +11,9 @@ from django.db.models import QuerySet
 
 from django_durable.operators.stats import count_up_to
 
-__all__ = ["ERROR", "LISTED", "MOST_COUNTED", "WARNING", "Finding", "Seen", "look_at"]
+__all__ = ["ERROR", "INFO", "LISTED", "MOST_COUNTED", "WARNING", "Finding", "Seen", "look_at"]
 
-ERROR, WARNING = "error", "warning"
+ERROR, WARNING, INFO = "error", "warning", "info"
 LISTED = 20
 """Executions that a finding names, at most."""
 MOST_COUNTED = 10_000
