@@ -38,6 +38,7 @@ __all__ = [
     "Act",
     "cancel",
     "later",
+    "move",
     "pause",
     "resume",
     "retry",
@@ -276,6 +277,11 @@ def retry() -> Act:
         execution.retry(actor="ann", reason="repaired")
 
     return _verb("retry", do)
+
+
+def move(version: str) -> Act:
+    """Let it go on with another version."""
+    return _verb("move", lambda execution: execution.move_to_version(version, actor="ann", reason="better"))
 
 
 # -- workers and time ----------------------------------------------------------------------------------------

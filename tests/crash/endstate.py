@@ -159,9 +159,10 @@ class EndState:
         if not required <= set(per_label) <= allowed:
             raise Violation(f"effects {sorted(per_label)}, not {sorted(required)}")
         for label, number in per_label.items():
-            _expect(f"effects of {label}", number, self.scenario.executions)
-        wanted = {f"{self.run.mark}{label}": 1 for label in self.scenario.orders}
-        _expect("rows of transactions", dict(self.orders), wanted)
+            wanted = self.scenario.times.get(label.removeprefix(self.run.mark), self.scenario.executions)
+            _expect(f"effects of {label}", number, wanted)
+        orders = {f"{self.run.mark}{label}": 1 for label in self.scenario.orders}
+        _expect("rows of transactions", dict(self.orders), orders)
 
     def _check_calls(self) -> None:
         names = {

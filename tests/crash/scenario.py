@@ -34,6 +34,8 @@ class Scenario:
     notes: Mapping[str, int] = field(default_factory=dict)
     unread: int = 0
     executions: int = 1
+    times: Mapping[str, int] = field(default_factory=dict)
+    """How often a label's effect happens, where that is not once an execution."""
     reopens: bool = False
     """Whether an operator opens it again: attempts then start anew, and failures are removed."""
     moves: int = 0

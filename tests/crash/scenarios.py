@@ -8,10 +8,11 @@ from tests.crash.scenarios_alone import ALONE
 from tests.crash.scenarios_messages import MESSAGES
 from tests.crash.scenarios_on_planes import ON_PLANES
 from tests.crash.scenarios_undone import UNDONE
+from tests.crash.scenarios_versions import VERSIONS
 
 __all__ = ["SCENARIOS", "scenario"]
 
-SCENARIOS = [*ALONE, *ACTED_ON, *UNDONE, *MESSAGES]
+SCENARIOS = [*ALONE, *ACTED_ON, *UNDONE, *MESSAGES, *VERSIONS]
 """Those that need one database."""
 
 
