@@ -25,7 +25,7 @@ BROKER = $(PY) -m testproject.services.valkey
 
 # A tier without database runs once; the others run on both backends.
 PLAIN_TIERS = $(wildcard tests/unit tests/typing)
-DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/properties tests/crash tests/processes tests/celery tests/admin \
+DATABASE_TIERS = $(wildcard tests/services tests/db tests/composition tests/planes tests/field tests/properties tests/crash tests/processes tests/celery tests/admin \
 	tests/docs)
 
 POOLED_TIERS = tests/db tests/crash tests/field tests/properties

@@ -64,6 +64,8 @@ NOTES: dict[str, str] = {
     " [idempotency](../how-to/idempotency.md). The body may have done its work, or a part of it, or nothing.",
     "WaitTimeout": "The base of the timeouts of waits.",
     "SignalTimeout": "Raised by `ctx.wait_for_signal` at its `timeout` or `until`.",
+    "BudgetExhausted": "Raised by `ctx.spend`, at every replay too; nothing was charged. See [long-running"
+    " workflows](../how-to/long-running-workflows.md).",
     "ExecutionFailed": "Raised by `result()` for an execution that ended `failed`, `timed_out` or `dead`. `error`"
     " is what `execution.error` has.",
     "ExecutionCancelled": "Raised by `result()` for a cancelled execution, and by"
@@ -80,7 +82,9 @@ NOTES: dict[str, str] = {
     "ExecutionClosed": "Raised by `signal` after the end.",
     "UnknownWorkflow": "Raised by a start by name. As the reason of a `blocked` execution: the code that runs"
     " here does not have it; deploy code that does. See [deploying](../how-to/deploying.md).",
-    "DefinitionChanged": "The reason of a `blocked` execution of a workflow with `pin=True`.",
+    "DefinitionChanged": "The reason of a `blocked` execution of a workflow with `pin=True`. An operator chooses:"
+    " deploy that source again, accept this one, or cancel. See [changing running"
+    " code](../how-to/changing-running-code.md).",
     "NonDeterminismError": "The reason of a `blocked` execution. The message names the position, what the history"
     " has and what the code asks for. Also where a context is used from another thread. See"
     " [deploying](../how-to/deploying.md).",

@@ -64,6 +64,8 @@ def fulfil(ctx: Context, order_id: int) -> dict[str, object]:
     ctx.set_value("progress", 50)
     ctx.set_tags(colour="red", count=3, urgent=True)
     ctx.breakpoint("look")
+    assert_type(ctx.patched("change"), bool)
+    assert_type(ctx.spend("tokens", Decimal(1)), Decimal)
     ctx.log.info("half way")
     try:
         ctx.step(send.using(timeout=3), "b@example.org")
@@ -114,6 +116,9 @@ assert_type(bare.using(key="k").signal_or_start("name", 1, "x", count=2), Execut
 execution.retry(actor="ann")
 execution.pause(actor="ann", reason="wait")
 execution.resume()
+assert_type(execution.fork(from_position=3, actor="ann", version="2"), Execution[dict[str, object]])
+execution.move_to_version("2", actor="ann")
+execution.accept_code(actor="ann", reason="a comment")
 
 
 async def view(number: int) -> dict[str, object]:
