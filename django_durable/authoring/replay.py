@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from math import inf
-from typing import Any
+from typing import Any, NoReturn
 from uuid import UUID
 
 from django_durable.authoring.arguments import bound_arguments
@@ -92,7 +92,7 @@ class ReplaySession(Session):
         return position, record
 
     def leave(self, transition: Callable[[Pages], bool], pages: Pages | None = None) -> NoReturn:
-        self._stop()
+        self.stop_body()
 
     def _stop_at_boundary(self, position: int) -> None:
         if position >= self._recorded:

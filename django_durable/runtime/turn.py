@@ -42,6 +42,9 @@ from django_durable.runtime.undo import undo
 
 logger = logging.getLogger("django_durable")
 
+RECORDED = (StepFailed, ChildFailed, WaitTimeout, BudgetExhausted)
+"""Errors that stand at a position of the history."""
+
 CODEC_PAUSE_SECONDS = 5.0
 
 
@@ -173,8 +176,7 @@ def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str
     """
     positions, cuts = [], []
     for cause in _chain(error):
-        ended_it = isinstance(cause, (StepFailed, ChildFailed, WaitTimeout, BudgetExhausted))
-        if ended_it and cause.position is not None:
+        if isinstance(cause, RECORDED) and cause.position is not None:
             positions.append(cause.position)
             cuts.append(cause.position + 1)
     ended_by: dict[str, Any] = {"positions": sorted(set(positions))}

@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from django_durable.clock import sql_now
-from django_durable.engine.claimed import Claimed
 from django_durable.engine.chain import lock_current
+from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.messages import put, waits_for, wake
 from django_durable.engine.transitions import SOURCES

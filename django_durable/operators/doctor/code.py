@@ -29,8 +29,8 @@ def changed_sources(scene: Scene) -> Iterator[Finding]:
                 explanation=_("%(count)d execution(s) were started with another source of their workflow's version.")
                 % {"count": seen.count},
                 advice=_(
-                    "They go on where their history replays: `manage.py durable check-replay` tells. Those of a pinned"
-                    " workflow will be blocked, until `resume ID --accept-code` or `cancel ID`."
+                    "They go on where their history replays: `manage.py durable check-replay` tells. Those of a"
+                    " pinned workflow will be blocked, until `resume ID --accept-code` or `cancel ID`."
                 ),
             )
 
