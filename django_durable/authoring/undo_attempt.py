@@ -10,9 +10,10 @@ from django_durable.authoring.attempt import Attempts
 from django_durable.authoring.step import Step
 from django_durable.engine.journal import Record
 from django_durable.engine.session import Session
-from django_durable.engine.undos import FINAL, read_arguments
+from django_durable.engine.undos import FINAL, read_arguments, undo_key
 from django_durable.errors import StepFailed
 from django_durable.models.checkpoint import UNDO
+from django_durable.payloads import decode
 
 
 class UndoAttempts(Attempts):
@@ -24,8 +25,10 @@ class UndoAttempts(Attempts):
 
     @property
     def idempotency_key(self) -> str:
-        """Apart from that of any step."""
-        return f"{self.session.claim.id}:undo.{self.position}"
+        """That of the run which registered it: this one, or one that it continues."""
+        if self.position < 0:
+            return str(decode(self.session.history[self.position].encoded_output or "null"))
+        return undo_key(self.session.claim.id, self.position)
 
     def _stored(self) -> Record | None:
         return self.session.undone.get(self.position)

@@ -34,6 +34,7 @@ COLUMNS = (
     "deadline",
     "seed",
     "budget",
+    "fork_position",
     "encoded_input",
     "pause_requested_at",
 )

@@ -32,6 +32,14 @@ def early_end(record: Record) -> NonDeterminismError:
     )
 
 
+def unknown_undo(record: Record) -> NonDeterminismError:
+    """An earlier run of the chain registered an undo step that no code here declares."""
+    return NonDeterminismError(
+        f"position {record.position}: an earlier run registered undo step {record.name!r}, which is not declared"
+        f" here; {REMEDY}"
+    )
+
+
 def other_thread() -> NonDeterminismError:
     """The context belongs to the turn's thread."""
     return NonDeterminismError(

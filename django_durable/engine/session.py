@@ -42,7 +42,7 @@ from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.engine.transitions.leave import Pages, merge_tags
 from django_durable.engine.transitions.undo import begin_asked
 from django_durable.engine.transitions.wait import PLAIN, Terms, Waited, read_outcome, wait_for_messages
-from django_durable.engine.undos import FINAL, UndoList, note_mark
+from django_durable.engine.undos import FINAL, FIRST, UndoList, note_mark
 from django_durable.errors import DurableError, NonDeterminismError
 from django_durable.models.checkpoint import UNDO, WHOLE
 from django_durable.sql import Sql, build, execute, run_guarded
@@ -65,7 +65,8 @@ class Session:
         self.items: dict[int, dict[int, Record]] = {}
         # Undo steps by the position of their registration, and what the body registered there in this turn.
         self.undone: dict[int, Record] = {}
-        self.undos = UndoList()
+        cut = claim.row["fork_position"]
+        self.undos = UndoList(since=FIRST if cut is None else cut)
         self.registered: dict[int, Any] = {}
         # In undo mode the body is only followed, as far as its history goes; undo steps alone are run.
         self.undoing: bool = claim.row["status"] == "compensating"
@@ -89,7 +90,7 @@ class Session:
 
     def undos_of_history(self) -> UndoList:
         """Which undo steps the run has by its journal, as far as that was loaded."""
-        undos = UndoList(outcomes=self.undos.outcomes)
+        undos = UndoList(outcomes=self.undos.outcomes, since=self.undos.since)
         for position in sorted(self.history):
             record = self.history[position]
             note_mark(undos, position, record.kind, record.name, record.encoded_output)
@@ -100,6 +101,8 @@ class Session:
         for record in records:
             if record.item == WHOLE:
                 self.history[record.position] = record
+                if record.position < 0:
+                    self.undos.register(record.position)
             elif record.item == UNDO:
                 self.undone[record.position] = record
                 if record.status in FINAL:

@@ -10,6 +10,7 @@ import inspect
 from typing import Any, NoReturn
 
 from django_durable.authoring.outcome import BodyQuit, quits
+from django_durable.authoring.registry import find_step
 from django_durable.authoring.undo_attempt import run_undo_steps
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import mismatch
@@ -25,6 +26,7 @@ def undo(session: Session, workflow: Workflow[..., Any], arguments: inspect.Boun
     due = session.undos_of_history().due()
     if due:
         _follow(session, workflow, arguments)
+        _find_inherited(session, due)
         _check_all_met(session, due)
         run_undo_steps(session, due)
     session.leave(lambda _pages: end_undo(session.claim))
@@ -46,7 +48,16 @@ def _follow(session: Session, workflow: Workflow[..., Any], arguments: inspect.B
     session.suspended = False
 
 
+def _find_inherited(session: Session, due: list[int]) -> None:
+    """Undo steps that an earlier run of the chain registered are found by name: its body is not called here."""
+    for position in due:
+        step = find_step(session.history[position].name) if position < 0 else None
+        if step is not None:
+            session.registered[position] = step
+
+
 def _check_all_met(session: Session, due: list[int]) -> None:
     unmet = [position for position in due if position not in session.registered]
     if unmet:
-        block(session, mismatch.early_end(session.history[min(unmet)]))
+        first = session.history[min(unmet)]
+        block(session, mismatch.early_end(first) if first.position >= 0 else mismatch.unknown_undo(first))

@@ -72,7 +72,7 @@ def located(execution: Execution[Any]) -> Execution[Any]:
 
 
 def codes() -> set[str]:
-    return {finding.code for finding in examine("default")}
+    return {finding.code for finding in examine()}
 
 
 def notes(execution: Execution[Any]) -> list[tuple[str, str, str]]:
@@ -230,7 +230,7 @@ def test_a_changed_source_informs_and_blocks_nobody(durable: DurableKit, monkeyp
     assert command("show", str(execution.pk), "--json").data["source"] == "as at its start"
     monkeypatch.setitem(vars(flow_1), "source_digest", "0" * 64)
     assert codes() == {"changed-source"}
-    (finding,) = examine("default")
+    (finding,) = examine()
     assert (finding.severity, finding.executions) == ("info", (execution.pk,))
     assert command("show", str(execution.pk), "--json").data["source"] == "changed since its start"
     execution.signal("go")

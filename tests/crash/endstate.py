@@ -16,8 +16,8 @@ from django_durable.models import (
     Outbox,
 )
 from django_durable.models.execution import RETRYABLE
+from django_durable.operators.audit import NOBODY
 from django_durable.operators.move.copying import BELONGINGS
-from django_durable.operators.move.tenant import NOBODY
 from django_durable.runtime import sweeps
 from django_durable.runtime.tick import tick
 from testproject.shop.models import Order

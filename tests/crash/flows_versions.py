@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django_durable import BudgetExhausted, Context, workflow
-from tests.crash.flows import effect
+from tests.crash.flows import effect, fragile
 
 
 @workflow("crash.generations")
@@ -56,3 +56,28 @@ def moving_1(ctx: Context, mark: str) -> list[Any]:
 @workflow("crash.moving", version="2")
 def moving_2(ctx: Context, mark: str) -> list[Any]:
     return [ctx.step(effect, f"{mark}-0"), ctx.wait_for_signal("go"), ctx.step(effect, f"{mark}-2")]
+
+
+@workflow("crash.undone_chain")
+def undone_chain(ctx: Context, mark: str) -> None:
+    """Two runs; the second one fails, and both are undone."""
+    ctx.compensate(effect, f"{mark}-undo-{ctx.run}")
+    ctx.step(effect, f"{mark}-{ctx.run}")
+    if ctx.run == 1:
+        ctx.continue_as_new(mark)
+    ctx.step(fragile, f"{mark}-3")
+
+
+@workflow("crash.parent")
+def parent(ctx: Context, mark: str) -> list[Any]:
+    """Waits for a child that goes on in a second run."""
+    done = ctx.child(two_runs.using(correlation_id=f"{mark}-child"), mark)
+    return [done, ctx.step(effect, f"{mark}-1")]
+
+
+@workflow("crash.two_runs")
+def two_runs(ctx: Context, mark: str) -> str:
+    ctx.step(effect, f"{mark}-child-{ctx.run}")
+    if ctx.run == 1:
+        ctx.continue_as_new(mark)
+    return "from the second run"

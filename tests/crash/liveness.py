@@ -67,8 +67,10 @@ def _complaints(plane: str, row: tuple[Any, ...], hints: list[tuple[Any, ...]]) 
 
 
 def _waiting_complaints(plane: str, row: tuple[Any, ...]) -> list[str]:
-    channels = json.loads(row[7] or "[]")
-    if not channels:
+    # A list among them waits for results, which come without messages.
+    awaiting = json.loads(row[7] or "[]")
+    channels = [channel for channel in awaiting if isinstance(channel, str)]
+    if not awaiting:
         return [] if row[8] is not None else ["it waits for nothing"]
     unread = {channel for (channel,) in fetch(plane, UNREAD, [row[0]])}
     return ["it waits for a message that is there"] if unread & set(channels) else []

@@ -12,6 +12,7 @@ from tests.crash.life import Violation
 from tests.crash.places import rows
 from tests.crash.run import Run
 from tests.crash.scenario import Scenario
+from tests.crash.scenarios_undone import last_first
 
 __all__ = ["VERSIONS"]
 
@@ -46,6 +47,12 @@ def _in_one_chain(number: int) -> Any:
     return check
 
 
+def _told_its_parent(run: Run) -> None:
+    output = run.execution().output
+    if output != ["from the second run", f"{run.mark}-1 done"]:
+        raise Violation(f"the parent's output is {output}")
+
+
 VERSIONS = [
     Scenario(
         name="continue_as_new",
@@ -66,6 +73,27 @@ VERSIONS = [
         executions=2,
         output=lambda mark: ["one", "two"],
         check=_in_one_chain(2),
+    ),
+    Scenario(
+        name="undo_over_a_chain",
+        sweep_from=1,
+        script=lambda run: [start(flows_versions.undone_chain), work()],
+        status=("failed", "continued"),
+        labels=("-1", "-2", "-3", "-undo-2", "-undo-1"),
+        times=dict.fromkeys(("-1", "-2", "-3", "-undo-2", "-undo-1"), 1),
+        executions=2,
+        maybe_letters=1,
+        check=last_first,
+    ),
+    Scenario(
+        name="continue_as_new_under_a_waiting_parent",
+        sweep_from=1,
+        script=lambda run: [start(flows_versions.parent), work()],
+        status=("completed", "continued"),
+        labels=("-1", "-child-1", "-child-2"),
+        times=dict.fromkeys(("-1", "-child-1", "-child-2"), 1),
+        executions=3,
+        check=_told_its_parent,
     ),
     Scenario(
         name="patched",

@@ -63,7 +63,8 @@ class Undo(Base):
     @operation
     def discard_compensations(self) -> None:
         """Drop the undo steps registered so far: of the saga block around it or, outside one, of the execution."""
-        start = self._blocks[-1] if self._blocks else 0
+        # What was inherited from an earlier run of the chain lies below 0.
+        start = self._blocks[-1] if self._blocks else min(0, *self._session.undos.registered, 0)
         position, record = self._session.enter(DISCARD, "")
         if record is None:
             self._session.keep(position, DISCARD, "", str(start))

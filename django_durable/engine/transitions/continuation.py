@@ -20,6 +20,7 @@ from django_durable.engine.transitions.leave import ENDED, Pages, cancel_pending
 from django_durable.engine.transitions.start import chain_mark, write_route
 from django_durable.engine.transitions.verbs import write_execution
 from django_durable.engine.transitions.wait import lock_fenced, read_committed, write_pages
+from django_durable.engine.undos import inherit_undos
 from django_durable.ids import time_ordered_id
 from django_durable.models import Execution
 from django_durable.signals import execution_finished, execution_started
@@ -56,8 +57,7 @@ def continue_as_new(claim: Claimed, pages: Pages, successor: Successor) -> bool:
         write_execution(using, claim.id, _ended(claim, successor.id))
         execute(using, cancel_pending(using, claim.id))
         close_children(using, [claim.id])
-        # Undo registrations go along here: rows for the successor's journal, written in this transaction, under the
-        # registering run's idempotency key. The successor cannot find them by replaying a body it has no history of.
+        inherit_undos(claim, successor.id)
         intent = replace(claim.intent(revision=1), execution_id=successor.id)
         SpineWork(using).delete_all(claim.id).publish(intent, first=True).run()
         tell(using, execution_finished, claim.id)
