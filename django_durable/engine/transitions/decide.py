@@ -94,13 +94,8 @@ def decide(
             check(asked)
             if asked.outcome or (asked.expires_at is not None and now > asked.expires_at):
                 return False
-<<<<<<< ours
             if row["status"] not in SOURCES["decide"] or row["ending_as"]:
-                raise ExecutionClosed(f"execution {execution_id} is {row['status']}; its approval {name!r} is closed")
-=======
-            if row["status"] not in SOURCES["decide"]:
                 raise ExecutionClosed(f"execution {row['id']} is {row['status']}; its approval {name!r} is closed")
->>>>>>> theirs
             _decide(using, row, asked, decision, now)
             return True
 
