@@ -83,6 +83,8 @@ class StepFailed(DurableError):
     """
 
     code = "step_failed"
+    cut: int | None = None
+    """Where what came of this failure begins, if not right behind its position."""
 
     def __init__(
         self,
@@ -136,6 +138,8 @@ class ChildFailed(DurableError):
     """
 
     code = "child_failed"
+    cut: int | None = None
+    """Where what came of this failure begins, if not right behind its position."""
 
     def __init__(
         self,

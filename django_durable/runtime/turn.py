@@ -178,7 +178,8 @@ def describe_end(error: BaseException, secrets: Iterable[str] = ()) -> tuple[str
     for cause in _chain(error):
         if isinstance(cause, RECORDED) and cause.position is not None:
             positions.append(cause.position)
-            cuts.append(cause.position + 1)
+            cut = getattr(cause, "cut", None)
+            cuts.append(cause.position + 1 if cut is None else cut)
     ended_by: dict[str, Any] = {"positions": sorted(set(positions))}
     if cuts:
         ended_by["from"] = min(cuts)

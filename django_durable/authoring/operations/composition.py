@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from django_durable.authoring.call import Call, as_call
 from django_durable.authoring.future import Future
 from django_durable.authoring.operations.base import operation
-from django_durable.authoring.operations.elsewhere import Elsewhere, error_of, value_of
+from django_durable.authoring.operations.elsewhere import Elsewhere, cut_at, error_of, value_of
 from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import elsewhere
@@ -60,7 +60,8 @@ class Composition(Elsewhere):
 
     @operation
     def _result_of(self, future: Future[R]) -> R:
-        result: R = self._outcome(future.position, future.call)
+        with cut_at(self._session.position):
+            result: R = self._outcome(future.position, future.call)
         return result
 
     @operation
@@ -85,9 +86,10 @@ class Composition(Elsewhere):
         else:
             first = decode(record.encoded_output or "null")
         ended = [(session.history[future.position], future.call.name) for future in futures]
-        if first is not None and not return_exceptions:
-            value_of(*ended[first])
-        return tuple(_results(ended, return_exceptions))
+        with cut_at(position):
+            if first is not None and not return_exceptions:
+                value_of(*ended[first])
+            return tuple(_results(ended, return_exceptions))
 
     def _await_first_failure(self, futures: tuple[Future[Any], ...]) -> int | None:
         """The index of the first that failed, the others called off; ``None`` once all have succeeded."""

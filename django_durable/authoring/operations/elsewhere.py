@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -98,6 +99,16 @@ class Elsewhere(Base):
         if late:
             session.learn(elsewhere.look(session, sorted({record.position for record, _call in late})))
         return bool(late)
+
+
+@contextmanager
+def cut_at(position: int) -> Iterator[None]:
+    """A failure that shows here was no news to what stands before: a retry keeps that."""
+    try:
+        yield
+    except (StepFailed, ChildFailed) as failed:
+        failed.cut = position
+        raise
 
 
 def expiry_of(record: Record, call: Call[Any]) -> datetime | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from django_durable.clock import sql_now
 from django_durable.engine.chain import lock_current
 from django_durable.engine.contention import repeated
 from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions.reopen_elsewhere import ELSEWHERE, detach_children, put_back_elsewhere
 from django_durable.engine.transitions.reopen_undo import check_resumable, resume_undo, undo_began
 from django_durable.engine.transitions.start import chain_mark
 from django_durable.engine.transitions.verbs import Attribution, note, reopen_row
@@ -41,6 +43,13 @@ def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
             if undo_only:
                 check_resumable(using, row)
             letter = _take_letter(using, row, by)
+            ended_by = json.loads(row["failed_positions"] or "{}")
+            if not undo_only:
+                cut: int | None = ended_by.get("from")
+                again = partial(reopen, using, by=by)
+                put_back_elsewhere(using, row, ended_by.get("positions", []), cut, again)
+                if cut is not None:
+                    detach_children(using, row, cut)
             removed = _remove(using, row, undo_only=undo_only)
             if letter is not None and removed:
                 DeadLetter.objects.using(using).filter(pk=letter).update(failures=json.dumps(removed))
@@ -112,7 +121,9 @@ def _remove(using: str, row: Mapping[str, Any], *, undo_only: bool) -> list[dict
     if not undo_only:
         _give_back(using, row, {one["position"] for one in removed if one["kind"] in WAITS})
         # A sleep or wait that the end closed goes on with the time that was stored when it was first reached.
-        checkpoints.filter(status="cancelled").update(status="pending", finished_at=None)
+        # What the run itself had called off stays so.
+        closed = checkpoints.filter(status="cancelled", encoded_error=None)
+        closed.update(status="pending", finished_at=None)
     return removed
 
 
@@ -120,7 +131,8 @@ def _failures(row: Mapping[str, Any]) -> Q:
     """What ended the run, and what is to begin anew."""
     ended_by = json.loads(row["failed_positions"] or "{}")
     begun = Q(kind__in=["step", "undo"], status__in=["pending", "cancelled"])
-    doomed = Q(position__in=ended_by.get("positions", [])) | begun
+    # What runs elsewhere has been put back, and is not removed: the body may have gone on past it.
+    doomed = (Q(position__in=ended_by.get("positions", [])) | begun) & ~ELSEWHERE
     return doomed | Q(position__gte=ended_by["from"]) if "from" in ended_by else doomed
 
 
