@@ -17,6 +17,9 @@ NAMES = (
     "operator_retry",
     "cancel_of_a_waiting_one",
     "start_in_a_rolled_back_transaction",
+    "undo_of_a_cancelled_one_that_runs",
+    "undo_of_a_failed_run",
+    "undo_of_one_past_its_deadline",
 )
 MODES = (Mode.KILLED_BEFORE, Mode.KILLED_AFTER, Mode.ERROR_AFTER, Mode.FROZEN)
 
