@@ -10,6 +10,7 @@ import inspect
 from typing import Any, NoReturn
 
 from django_durable.authoring.outcome import BodyQuit, quits
+from django_durable.authoring.place import Where, entered
 from django_durable.authoring.undo_attempt import run_undo_steps
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import mismatch
@@ -26,7 +27,8 @@ def undo(session: Session, workflow: Workflow[..., Any], arguments: inspect.Boun
     if due:
         _follow(session, workflow, arguments)
         _check_all_met(session, due)
-        run_undo_steps(session, due)
+        with entered(Where.ENGINE, session):
+            run_undo_steps(session, due)
     session.leave(lambda _pages: end_undo(session.claim))
 
 

@@ -63,7 +63,9 @@ def test_a_kill_between_two_undo_steps_repeats_none_that_is_done(yard: Yard) -> 
     yard.worker()
     begun = ended(yard, execution)
     assert begun == ["x-a", "x-b", "x-c", *UNDONE, "x-undo-a"]
-    [crash] = [entry for entry in yard.reload(execution).history() if entry["kind"] == "undo" and not entry["position"]]
+    [crash] = [
+        entry for entry in yard.reload(execution).history() if entry["kind"] == "undo" and not entry["position"]
+    ]
     assert (crash["status"], crash["attempts"]) == ("completed", 1)
 
 
