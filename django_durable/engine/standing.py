@@ -12,12 +12,10 @@ from django.db import connections, models
 from django_durable.clock import sql_after
 from django_durable.conf import config
 from django_durable.dispatch.hints import Intent
+from django_durable.engine.transitions import TAKES_RESULTS
 from django_durable.models import Checkpoint, DispatchHint
 from django_durable.models.execution import TERMINAL
 from django_durable.sql import Sql
-
-TAKES_RESULTS = ("pending", "running", "waiting", "paused", "blocked")
-"""Statuses of an execution that still wants what it has running elsewhere."""
 
 
 def standing_intent(plane: str, row: Mapping[str, Any]) -> Intent | None:

@@ -21,8 +21,8 @@ from django_durable.dispatch import outbox
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import hinted
 from django_durable.engine.locking import lock_execution
-from django_durable.engine.standing import TAKES_RESULTS, dispatched
-from django_durable.engine.transitions import SOURCES
+from django_durable.engine.standing import dispatched
+from django_durable.engine.transitions import SOURCES, TAKES_RESULTS
 from django_durable.engine.transitions.leave import dead_letter
 from django_durable.engine.transitions.republish import republish, republish_steps
 from django_durable.engine.transitions.unknown import block_unclaimable

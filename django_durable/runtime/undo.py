@@ -10,6 +10,7 @@ import inspect
 from typing import Any, NoReturn
 
 from django_durable.authoring.outcome import BodyQuit, quits
+from django_durable.authoring.place import Where, entered
 from django_durable.authoring.registry import find_step
 from django_durable.authoring.undo_attempt import run_undo_steps
 from django_durable.authoring.workflow import Workflow
@@ -28,7 +29,8 @@ def undo(session: Session, workflow: Workflow[..., Any], arguments: inspect.Boun
         _follow(session, workflow, arguments)
         _find_inherited(session, due)
         _check_all_met(session, due)
-        run_undo_steps(session, due)
+        with entered(Where.ENGINE, session):
+            run_undo_steps(session, due)
     session.leave(lambda _pages: end_undo(session.claim))
 
 

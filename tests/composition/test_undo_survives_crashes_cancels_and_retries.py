@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from django_durable import Context, ExecutionClosed, InvalidTransition, Retry, StepFailed, step, workflow
+from django_durable import (
+    Context,
+    ExecutionClosed,
+    InvalidTransition,
+    Retry,
+    StepFailed,
+    current_step,
+    step,
+    workflow,
+)
 from django_durable.authoring import registry
 from django_durable.engine.transitions.epoch import bump_epoch
 from django_durable.models import Checkpoint, DeadLetter, DispatchHint
@@ -421,3 +430,47 @@ def test_stubs_and_failures_of_the_kit_stand_in_for_undo_steps(durable: DurableK
     assert log == [*BOOKED, "refuse d"]
     attempts = Checkpoint.objects.filter(kind="undo").order_by("position").values_list("attempt", flat=True)
     assert list(attempts) == [1, 1, 2]
+
+
+@step("undo.slow", timeout=10.0, retry=Retry(max_attempts=2, initial=0.0))
+def slow(what: str) -> None:
+    note(what)
+
+
+@workflow("undo.slow_trip")
+def slow_trip(ctx: Context) -> None:
+    ctx.compensate(slow, "unbook a")
+    ctx.step(slow, "book a")
+    ctx.step(refuse, "b")
+
+
+def test_an_undo_step_that_overruns_its_timeout_is_attempted_again(durable: DurableKit) -> None:
+    during["unbook a"] = lambda: durable.advance(11)
+    execution = durable.run(slow_trip)
+    assert (execution.status, log) == ("failed", ["book a", "refuse b", "unbook a", "unbook a"])
+    [undo] = [entry for entry in execution.history() if entry["kind"] == "undo"]
+    assert (undo["status"], undo["attempts"]) == ("completed", 2)
+
+
+def test_a_step_that_overruns_its_timeout_after_a_cancel_no_longer_holds_the_undo_up(durable: DurableKit) -> None:
+    execution = slow_trip.start()
+
+    def cancel_and_hang() -> None:
+        execution.cancel()
+        durable.advance(11)
+
+    during["book a"] = cancel_and_hang
+    durable.run_until_idle()
+    execution.refresh_from_db()
+    assert (execution.status, log) == ("cancelled", ["book a", "unbook a"])
+
+
+def test_an_undo_step_is_not_told_that_it_is_unwanted(durable: DurableKit) -> None:
+    """A cancel revokes the work under way; what it asks for is wanted."""
+    execution = block.start("fail")
+    wanted: list[bool] = []
+    during["unbook c"] = execution.cancel
+    during["unbook b"] = lambda: wanted.append(not current_step().cancelled)
+    durable.run_until_idle()
+    execution.refresh_from_db()
+    assert (execution.status, wanted) == ("cancelled", [True])

@@ -27,6 +27,9 @@ NAMES = (
     "cancel_of_a_running_one",
     "cancel_of_a_waiting_one",
     "start_in_a_rolled_back_transaction",
+    "undo_of_a_cancelled_one_that_runs",
+    "undo_of_a_failed_run",
+    "undo_of_one_past_its_deadline",
     *(one.name for one in ON_PLANES),
 )
 SOME = (

@@ -72,6 +72,10 @@ def fulfil(ctx: Context, order_id: int) -> dict[str, object]:
     assert_type(review, Any)
     ctx.set_value("progress", 50)
     ctx.set_tags(colour="red", count=3, urgent=True)
+    with ctx.saga():
+        ctx.compensate(send, "a@example.org", subject="sorry")
+        ctx.compensate(plain, 3)
+        ctx.discard_compensations()
     ctx.breakpoint("look")
     assert_type(ctx.patched("change"), bool)
     assert_type(ctx.spend("tokens", Decimal(1)), Decimal)
@@ -181,4 +185,5 @@ bare.using(key="k").start(3)  # type: ignore[arg-type]
 def wrong(ctx: Context) -> None:
     ctx.step(charge, "x", Decimal(1))  # type: ignore[call-overload]
     ctx.step(charge, 1)  # type: ignore[call-overload]
+    ctx.compensate(charge, 1)  # type: ignore[call-overload]
     ctx.sleep("soon")  # type: ignore[arg-type]

@@ -9,6 +9,9 @@ from django_durable.models.execution import ACTIVE, RETRYABLE
 
 FORWARD = tuple(status for status in ACTIVE if status != "compensating")
 
+TAKES_RESULTS = ("pending", "running", "waiting", "paused", "blocked")
+"""Statuses of an execution that still wants what it has running elsewhere."""
+
 SOURCES: dict[str, tuple[str, ...]] = {
     "start": (),
     "fork": (),
@@ -19,6 +22,11 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "release": ("running", "compensating"),
     "abandon": ("running", "compensating"),
     "wake": ("waiting",),
+    "dispatch": ("running",),
+    "claim_step": TAKES_RESULTS,
+    "retry_step": TAKES_RESULTS,
+    "settle_elsewhere": TAKES_RESULTS,
+    "call_off": ("running",),
     "complete": ("running",),
     "continue": ("running",),
     "fail": ("running", "waiting", "pending", "paused"),

@@ -19,9 +19,8 @@ from django_durable.clock import sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.chain import current_id
 from django_durable.engine.locking import LOCKED, TABLE, lock_execution
-from django_durable.engine.standing import TAKES_RESULTS
 from django_durable.engine.telling import tell
-from django_durable.engine.transitions import SOURCES, listed
+from django_durable.engine.transitions import SOURCES, TAKES_RESULTS, listed
 from django_durable.engine.transitions.fan_in import lock_owner, settle
 from django_durable.engine.transitions.leave import ENDED, cancel_pending, ended_columns
 from django_durable.engine.transitions.start import Order, insert_execution

@@ -21,7 +21,7 @@ from django_durable.engine.claimed import COLUMNS, Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, Record
 from django_durable.engine.locking import ExecutionBusy, lock_execution
-from django_durable.engine.standing import TAKES_RESULTS
+from django_durable.engine.transitions import TAKES_RESULTS
 from django_durable.engine.transitions.claim import Odd, Terms, any_due, lease
 from django_durable.engine.transitions.fan_in import this_checkpoint
 from django_durable.engine.transitions.recover import BUSY_SECONDS, bury_for, cap_of

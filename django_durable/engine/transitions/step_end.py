@@ -16,7 +16,8 @@ from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT
-from django_durable.engine.standing import TAKES_RESULTS, step_intent
+from django_durable.engine.standing import step_intent
+from django_durable.engine.transitions import TAKES_RESULTS
 from django_durable.engine.transitions.fan_in import (
     lock_owner,
     settle,
