@@ -97,7 +97,7 @@ def load() -> None:
         )
         cursor.execute(
             f"INSERT INTO {CHECKPOINT} (execution_id, position, item, kind, name, status, attempt, begun, queue,"
-            " attempts_log, log) SELECT id, 0, -1, 'sleep', '', 'completed', 1, 1, '', '', ''"
+            " recoveries, attempts_log, log) SELECT id, 0, -1, 'sleep', '', 'completed', 1, 1, '', 0, '', ''"
             f" FROM {EXECUTION} WHERE status IN ('completed', 'waiting')"
         )
         cursor.execute(

@@ -113,3 +113,16 @@ def cancellable(ctx: Context, name: str) -> None:
 def hurried(ctx: Context, name: str) -> None:
     ctx.step(stand, name)
     ctx.step(note, f"{name}-after")
+
+
+@workflow("processes.conversing")
+def conversing(ctx: Context, name: str) -> list[object]:
+    """Takes an update, an event and a callback's decision, with a barrier before it answers."""
+    change = ctx.wait_for_update("add")
+    ctx.step(stand, f"{name}-a")
+    change.reply({"added": change.payload})
+    callback = ctx.create_callback("paid")
+    ctx.set_value("token", callback.token)
+    sold = ctx.wait_for_event("sold", {"name": name})
+    ctx.step(stand, f"{name}-b")
+    return [change.payload, sold["n"], callback.wait()]
