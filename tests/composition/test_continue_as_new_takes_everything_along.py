@@ -9,7 +9,17 @@ from uuid import uuid4
 import pytest
 from django.db import models
 
-from django_durable import Context, Execution, ExecutionConflict, ExecutionNotFound, InvalidTransition, step, workflow
+from django_durable import (
+    Context,
+    Execution,
+    ExecutionClosed,
+    ExecutionConflict,
+    ExecutionNotFound,
+    InvalidTransition,
+    complete_callback,
+    step,
+    workflow,
+)
 from django_durable.clock import read_now
 from django_durable.engine.transitions.continuation import Successor, continue_as_new
 from django_durable.engine.transitions.leave import Pages
@@ -318,3 +328,85 @@ def test_nobody_has_a_key_that_was_never_given(durable: DurableKit) -> None:
     durable.run(generations, 1, last=2)
     with pytest.raises(ExecutionNotFound):
         generations.get("k")
+
+
+# -- family and callbacks ----------------------------------------------------------------------------------------
+
+
+@workflow("tests.parent_of_a_chain")
+def parent(ctx: Context, last: int) -> list[Any]:
+    return [ctx.child(generations, 1, last=last), ctx.step(work, 99)]
+
+
+def test_a_parent_gets_the_result_of_the_chains_last_run(durable: DurableKit) -> None:
+    execution = durable.run(parent, 3)
+    assert execution.result() == [[3, 3], 99]
+    runs = list(Execution.objects.filter(workflow="tests.generations").order_by("run"))
+    assert [row.status for row in runs] == ["continued", "continued", "completed"]
+    assert [row.parent_id for row in runs] == [None, None, execution.pk]
+    assert {row.root_id for row in runs} == {execution.pk}
+
+
+@workflow("tests.parent_of_a_mailbox")
+def parent_of_a_mailbox(ctx: Context) -> Any:
+    return ctx.child(mailbox.using(key="child"), [])
+
+
+def test_a_parent_that_is_cancelled_takes_the_chains_current_run_along(durable: DurableKit) -> None:
+    execution = durable.run(parent_of_a_mailbox)
+    mailbox.signal("child", "go", "more")
+    durable.run_until_idle()
+    assert mailbox.get("child").run == 2
+    execution.cancel(actor="ann")
+    durable.run_until_idle()
+    assert [row.status for row in chain(mailbox.get("child"))] == ["continued", "cancelled"]
+
+
+def test_a_cancelled_current_run_is_told_to_the_parent(durable: DurableKit) -> None:
+    execution = durable.run(parent_of_a_mailbox)
+    first = mailbox.get("child")
+    first.signal("go", "more")
+    durable.run_until_idle()
+    assert first.cancel(actor="ann")
+    durable.run_until_idle()
+    ended = Execution.objects.locate(execution.pk)
+    assert ended.status == "failed"
+    assert ended.error["type"] == "django_durable.errors.ExecutionCancelled" or "ChildFailed" in str(ended.error)
+
+
+@workflow("tests.children_left_behind")
+def children_left_behind(ctx: Context, number: int) -> str:
+    if number == 1:
+        ctx.submit(mailbox.using(key="closed"), [])
+        ctx.submit(mailbox.using(key="left alone", parent_close="abandon"), [])
+        ctx.step(work, 1)
+        ctx.continue_as_new(2)
+    ctx.wait_for_signal("go")
+    return "second"
+
+
+def test_children_of_a_run_that_continues_are_closed_as_at_any_end(durable: DurableKit) -> None:
+    execution = durable.run(children_left_behind, 1)
+    assert mailbox.get("closed").status == "cancelled"
+    assert mailbox.get("left alone").status == "waiting"
+    assert {entry["status"] for entry in execution.history()} == {"completed", "cancelled"}
+
+
+@workflow("tests.callback_left_behind")
+def callback_left_behind(ctx: Context, number: int) -> str:
+    if number == 1:
+        tokens.append(ctx.create_callback("paid").token)
+        ctx.continue_as_new(2)
+    return str(ctx.wait_for_signal("go"))
+
+
+tokens: list[str] = []
+
+
+def test_a_callback_is_of_the_run_that_created_it(durable: DurableKit) -> None:
+    execution = durable.run(callback_left_behind, 1)
+    with pytest.raises(ExecutionClosed):
+        complete_callback(tokens[-1], "late")
+    execution.signal("go", "on time")
+    durable.run_until_idle()
+    assert execution.result() == "on time"

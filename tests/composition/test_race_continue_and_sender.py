@@ -11,8 +11,9 @@ from django_durable import Context, Execution, workflow
 from django_durable.engine.transitions.continuation import Successor, continue_as_new
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import Message
+from django_durable.runtime.turn import run_turn
 from tests.db.racing import Transaction, claim_one, racers
-from tests.driving import drain
+from tests.driving import claim, drain, lease_of
 from tests.services.project import Project
 
 
@@ -77,3 +78,42 @@ def test_a_cancel_that_waits_for_the_end_cancels_the_successor(project: Project)
         ending.commit()
         assert cancelling.result(60)
     assert list(Execution.objects.order_by("run").values_list("status", flat=True)) == ["continued", "cancelled"]
+
+
+@workflow("racing.parent_of_two_runs")
+def parent(ctx: Context) -> Any:
+    return ctx.child(two_runs.using(key="child"), 1)
+
+
+def test_a_parent_that_ends_while_its_child_continues_leaves_no_run_behind(project: Project) -> None:
+    """Whichever comes first: the parent's end waits for the successor and takes it along."""
+    execution = parent.start()
+    with racers() as (operator, turn):
+        for claimed in turn.run(claim):
+            turn.run(run_turn, claimed, lease_of(claimed))
+        held = turn.run(claim_one)
+        ending = Transaction(turn)
+        assert turn.run(carry_on, held)
+        cancelling = operator.begin(execution.cancel)
+        if os.environ["TEST_DB"] == "postgres":
+            operator.wait_for_lock(cancelling)
+        ending.commit()
+        assert cancelling.result(60)
+    statuses = Execution.objects.filter(workflow="racing.two_runs").order_by("run").values_list("status", flat=True)
+    assert list(statuses) == ["continued", "cancelled"]
+
+
+def test_a_child_whose_parent_has_ended_continues_nothing(project: Project) -> None:
+    execution = parent.start()
+    with racers() as (operator, turn):
+        for claimed in turn.run(claim):
+            turn.run(run_turn, claimed, lease_of(claimed))
+        held = turn.run(claim_one)
+        cancelling = Transaction(operator)
+        assert operator.run(execution.cancel)
+        continuing = turn.begin(carry_on, held)
+        if os.environ["TEST_DB"] == "postgres":
+            turn.wait_for_lock(continuing)
+        cancelling.commit()
+        assert not continuing.result(60)
+    assert [row.status for row in Execution.objects.filter(workflow="racing.two_runs")] == ["cancelled"]
