@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from django_durable.authoring.call import Call
+from django_durable.authoring.source import Offer
+from django_durable.engine.transitions.outcome_source import OutcomeSource
 
 R = TypeVar("R")
 
@@ -22,6 +24,11 @@ class Future(Generic[R]):
     def result(self) -> R:
         """The result. Raises ``StepFailed`` or ``ChildFailed``, the same at every replay."""
         return self._wait(self)
+
+    def offer(self, number: int) -> Offer:
+        """For ``ctx.wait_any``."""
+        label = f"future:{self.position}"
+        return Offer(label=label, source=OutcomeSource(self.position, number))
 
     def __repr__(self) -> str:
         return f"<Future {self.call.name} at {self.position}>"

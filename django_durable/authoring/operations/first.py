@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django_durable.authoring.arrived import Arrived
+from django_durable.authoring.future import Future
 from django_durable.authoring.operations.base import Duration, operation
 from django_durable.authoring.operations.updates import Updates
 from django_durable.authoring.source import Offer, UpdateSource, offer_of
@@ -26,7 +27,7 @@ class First(Updates):
         """Whichever comes first: of signals by their names, ``update(…)``, ``event(…)``, callbacks, futures.
 
         Exactly one is taken; the others stay for later waits. Raises ``WaitTimeout`` at the deadline, and the error
-        of a callback that was failed.
+        of a callback or a future that failed.
         """
         offers = [offer_of(source, number) for number, source in enumerate(sources)]
         if not offers:
@@ -47,6 +48,8 @@ class First(Updates):
         source = sources[number]
         if isinstance(source, UpdateSource):
             return Arrived(source=source, value=value, update=self._update(source.name, position, value))
+        if isinstance(source, Future):
+            return Arrived(source=source, value=source.result())
         return Arrived(source=source, value=value)
 
 
