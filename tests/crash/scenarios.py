@@ -10,9 +10,12 @@ from tests.crash.scenarios_on_planes import ON_PLANES
 from tests.crash.scenarios_undone import UNDONE
 from tests.crash.scenarios_versions import VERSIONS
 
-__all__ = ["SCENARIOS", "scenario"]
+__all__ = ["COMPOSED", "SCENARIOS", "scenario"]
 
-SCENARIOS = [*ALONE, *ACTED_ON, *UNDONE, *MESSAGES, *VERSIONS]
+COMPOSED = [*UNDONE, *MESSAGES, *VERSIONS]
+"""Those of composition."""
+
+SCENARIOS = [*ALONE, *ACTED_ON, *COMPOSED]
 """Those that need one database."""
 
 
