@@ -25,13 +25,14 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION, fence
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.messages import Letter, Posted, waits_for, wake
+from django_durable.engine.tenancy import is_here
 from django_durable.errors import ExecutionConflict, ExecutionNotFound, PlaneUnavailable, UndecodableValue
 from django_durable.models import EventRow, EventTaken, EventWait, Execution, TenantEpoch
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import decode, encode
 from django_durable.payloads.sameness import canonical
 from django_durable.quiet import report
-from django_durable.sql import Sql, build, columns, convert, execute, fetch, field_of, insert_row, is_postgres, value
+from django_durable.sql import Sql, build, columns, convert, execute, fetch, field_of, insert_row, value
 
 EVENT, TAKEN, WAIT = (model._meta.db_table for model in (EventRow, EventTaken, EventWait))
 READ = ("id", "payload", "published_at")
@@ -93,7 +94,7 @@ def insert_event(using: str, tenant: str, name: str, encoded: str, marks: str, d
         connection,
         EventRow,
         values,
-        source=build("FROM (SELECT 1 AS one) AS one WHERE {here}", here=_is_here(using, tenant)),
+        source=build("FROM (SELECT 1 AS one) AS one WHERE {here}", here=is_here(using, tenant)),
         on_conflict="ON CONFLICT (dedup_mark) DO NOTHING RETURNING id",
     )
     rows = fetch(using, insert)
@@ -111,19 +112,6 @@ def insert_event(using: str, tenant: str, name: str, encoded: str, marks: str, d
 
 def _dedup_mark(tenant: str, name: str, dedup_key: str) -> str:
     return hashlib.sha256("\x00".join((tenant, name, dedup_key)).encode()).hexdigest()
-
-
-def _is_here(using: str, tenant: str) -> Sql:
-    """Nothing is accepted for a tenant that is leaving: its row's lock orders the publisher and the move."""
-    if not tenant:
-        return Sql("1 = 1")
-    connection = connections[using]
-    lock = " FOR SHARE" if is_postgres(connection) else ""
-    return build(
-        f"COALESCE((SELECT m.moved_to FROM {TenantEpoch._meta.db_table} m WHERE m.tenant = {{tenant}}{lock}), '')"
-        " = ''",
-        tenant=value(connection, field_of(TenantEpoch, "tenant"), tenant),
-    )
 
 
 def note_started(using: str, event_id: int, chain_id: UUID, run_id: UUID) -> None:

@@ -62,11 +62,13 @@ def planes(three_databases: dict[str, FreshDatabase], django_db_blocker: DjangoD
     from django_durable.planes import place_tenant
     from django_durable.planes.behind import forget_looks
     from django_durable.planes.breaker import _open
+    from django_durable.planes.presence import forget_known, make_known
     from django_durable.runtime.sweeps import _cursors
 
     _open.clear()
     _cursors.clear()
     forget_looks()
+    forget_known()
     with ExitStack() as stack:
         stack.enter_context(django_db_blocker.unblock())
         for alias, made in three_databases.items():
@@ -77,4 +79,5 @@ def planes(three_databases: dict[str, FreshDatabase], django_db_blocker: DjangoD
         stack.enter_context(override_settings(DURABLE=durable, DATABASE_ROUTERS=routers))
         for tenant, plane in {"ann": "north", "bob": "north", "cid": "south"}.items():
             place_tenant(tenant, plane)
+            make_known(plane, tenant)  # as after each one's first start
         yield

@@ -174,9 +174,10 @@ def test_a_failure_is_settled_on_its_plane() -> None:
 
 def test_a_cancel_deletes_the_hint_and_leaves_a_note() -> None:
     waiting, _count = turn(asks)
-    # Its parent first, the row, its undo steps, its end, what was pending, its note; its children.
-    assert run(lambda: waiting.cancel(actor="op")) == (2, 9)
-    assert run(lambda: waiting.cancel(actor="op")) == (0, 3)
+    # Its parent first, the row, its undo steps, its end, what was pending, its note; its children,
+    # and theirs that undo first.
+    assert run(lambda: waiting.cancel(actor="op")) == (2, 10)
+    assert run(lambda: waiting.cancel(actor="op")) == (0, 4)
 
 
 def test_a_retry_publishes_and_leaves_a_note() -> None:

@@ -18,11 +18,13 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.durations import aware
 from django_durable.engine.contention import repeated
 from django_durable.engine.telling import tell
+from django_durable.engine.tenancy import is_here
 from django_durable.errors import ExecutionConflict, PlaneUnavailable
 from django_durable.ids import time_ordered_id
 from django_durable.models import Execution, ExecutionRoute, TenantEpoch
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import same_value
+from django_durable.planes.presence import make_known
 from django_durable.planes.registry import name_of
 from django_durable.planes.selection import spine_alias
 from django_durable.signals import execution_started
@@ -102,13 +104,12 @@ def insert_execution(using: str, order: Order, condition: str = "") -> Execution
     """Insert the execution with its first intent; ``None``: its key is taken, or the condition does not hold."""
     connection = connections[using]
     write_route(using, order.id)
+    make_known(using, order.tenant)
     guard = insert_row(
         connection,
         Execution,
         _columns(using, order),
-        source=build(
-            "FROM (SELECT 1 AS one) AS one WHERE 1 = 1{condition}", condition=_here(using, order, condition)
-        ),
+        source=build(f"FROM (SELECT 1 AS one) AS one WHERE {{here}}{condition}", here=is_here(using, order.tenant)),
         on_conflict=f"ON CONFLICT (current_key) DO NOTHING RETURNING {columns(Execution, RETURNED)}",
     )
     intent = Intent(
@@ -128,18 +129,6 @@ def insert_execution(using: str, order: Order, condition: str = "") -> Execution
     work.finish()
     tell(using, execution_started, order.id)
     return _instance(using, order, rows[0])
-
-
-def _here(using: str, order: Order, condition: str) -> Sql:
-    """Nothing is accepted for a tenant that is leaving this plane."""
-    if not order.tenant:
-        return Sql(condition)
-    table = TenantEpoch._meta.db_table
-    return build(
-        f"{{condition}} AND NOT EXISTS (SELECT 1 FROM {table} m WHERE m.tenant = {{tenant}} AND m.moved_to <> '')",
-        condition=condition,
-        tenant=value(connections[using], field_of(TenantEpoch, "tenant"), order.tenant),
-    )
 
 
 def write_route(using: str, execution_id: UUID) -> None:
