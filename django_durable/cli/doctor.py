@@ -8,6 +8,7 @@ from django_durable.cli.output import Output, printable
 from django_durable.cli.stats import stats_document, write_stats
 from django_durable.cli.verb import Verb
 from django_durable.operators.doctor import Finding, examine
+from django_durable.operators.doctor.finding import INFO
 from django_durable.operators.stats import measure
 from django_durable.planes.registry import planes_in_use
 
@@ -15,7 +16,7 @@ __all__ = ["Doctor"]
 
 
 class Doctor(Verb):
-    """Exit code 5 with findings, 0 without: fit for a monitoring system."""
+    """Exit code 5 with findings, 0 without, or with mere information: fit for a monitoring system."""
 
     name = "doctor"
     summary = "Tell what is stuck and what is only waiting; exit code 5 where something is wrong."
@@ -30,11 +31,11 @@ class Doctor(Verb):
             for found in findings:
                 write_finding(found, output)
             write_stats(stats, output)
-        if not findings:
-            output.talk("no findings")
-        else:
-            codes = ", ".join(found.code for found in findings)
-            raise refusal(f"{len(findings)} finding(s): {codes}", Exit.FINDINGS)
+        wrong = [found for found in findings if found.severity != INFO]
+        if wrong:
+            codes = ", ".join(found.code for found in wrong)
+            raise refusal(f"{len(wrong)} finding(s): {codes}", Exit.FINDINGS)
+        output.talk("nothing is wrong" if findings else "no findings")
 
 
 def write_finding(found: Finding, output: Output) -> None:

@@ -230,6 +230,7 @@ def test_a_changed_source_informs_and_blocks_nobody(durable: DurableKit, monkeyp
     assert command("show", str(execution.pk), "--json").data["source"] == "as at its start"
     monkeypatch.setitem(vars(flow_1), "source_digest", "0" * 64)
     assert codes() == {"changed-source"}
+    assert command("doctor").code == 0  # information, and nothing wrong
     (finding,) = examine()
     assert (finding.severity, finding.executions) == ("info", (execution.pk,))
     assert command("show", str(execution.pk), "--json").data["source"] == "changed since its start"
