@@ -106,7 +106,7 @@ class FanOut(Elsewhere):
         claim = self._session.claim
         row = row_for(claim, position, call.kind, call.name, "pending", item=index)
         if isinstance(call.target, Workflow):
-            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self.tenant_of_run)
+            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self._tenant_of_run)
             return {**row, "encoded_input": store_order(order)}
         packed = pack(call.target, call.args, call.kwargs)
         return {**row, "encoded_input": packed, "queue": call.target.options.queue or ""}
