@@ -136,7 +136,6 @@ def composed(ctx: Context, pages: list[int]) -> int:
     assert_type(ctx.gather(first, ctx.submit(bare, "x"), fail_fast=True), tuple[Any, ...])
     assert_type(ctx.map(render, pages, concurrency=5), list[bytes])
     assert_type(ctx.map(bare, ["x", "y"]), list[int])
-    assert_type(ctx.map(plain, pages), list[str])
     assert_type(ctx.map([render.bind(page, colour=True) for page in pages]), list[bytes])
     batch = ctx.map_batch(render, pages, min_successful=3, tolerated_failures=1)
     assert_type(batch, Batch)
@@ -231,5 +230,7 @@ def wrong(ctx: Context) -> None:
     ctx.child(bare, 3)  # type: ignore[arg-type]
     ctx.submit(bare, 3)  # type: ignore[call-overload]
     ctx.map(render)  # type: ignore[call-overload]
+    ctx.map(plain, [1])  # type: ignore[call-overload]
+    ctx.submit(plain, 1)  # type: ignore[call-overload]
     render.bind("x")  # type: ignore[arg-type]
     bare.start_many([named.bind()])  # type: ignore[list-item]

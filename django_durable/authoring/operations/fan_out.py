@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 
 from django_durable.authoring.call import Call, as_call
@@ -40,8 +40,6 @@ class FanOut(Elsewhere):
     def map(
         self, target: Step[..., R] | Workflow[..., R], items: Iterable[Any], /, *, concurrency: int = ...
     ) -> list[R]: ...
-    @overload
-    def map(self, target: Callable[..., R], items: Iterable[Any], /, *, concurrency: int = ...) -> list[R]: ...
     @operation
     def map(self, target: Any, items: Iterable[Any] | None = None, /, *, concurrency: int = CONCURRENCY) -> list[Any]:
         """Run a step or a workflow once for each item, or ready calls; the results in the order of the input.
