@@ -54,9 +54,12 @@ _ERRORS = (
 _HOMES = {
     "Approval": "django_durable.authoring.approval",
     "Arrived": "django_durable.authoring.arrived",
+    "Batch": "django_durable.authoring.future",
+    "Call": "django_durable.authoring.call",
     "Callback": "django_durable.authoring.callback",
     "Context": "django_durable.authoring.context",
     "Execution": "django_durable.models",
+    "Future": "django_durable.authoring.future",
     "Ref": "django_durable.payloads",
     "Retry": "django_durable.authoring.retry",
     "Step": "django_durable.authoring.step",
@@ -77,9 +80,12 @@ _HOMES = {
 if TYPE_CHECKING:
     from django_durable.authoring.approval import Approval as Approval
     from django_durable.authoring.arrived import Arrived as Arrived
+    from django_durable.authoring.call import Call as Call
     from django_durable.authoring.callback import Callback as Callback
     from django_durable.authoring.context import Context as Context
     from django_durable.authoring.current import current_step as current_step
+    from django_durable.authoring.future import Batch as Batch
+    from django_durable.authoring.future import Future as Future
     from django_durable.authoring.retry import Retry as Retry
     from django_durable.authoring.source import event as event
     from django_durable.authoring.source import update as update

@@ -58,8 +58,15 @@ NOTES: dict[str, str] = {
     "StepFailed": "Raised by `ctx.step` once no attempt is left. `message` is the original error's text, and"
     " `is_a(SomeError)` tells whether the original error was one of that class. Uncaught, it ends the execution"
     " `failed`, with the original error's type.",
-    "StepTimeout": "The attempt ran longer than the step's `timeout` or `total_timeout`. It is seen as"
-    " `StepFailed.error_type` or as an attempt's error, since the body itself cannot be interrupted.",
+    "StepTimeout": "`clock` names the option that was exceeded: `timeout` and `total_timeout` (the body ran too"
+    " long), `heartbeat_timeout` (it was silent for too long), `queue_timeout` (nobody picked the attempt up; its"
+    " body has not begun). It is seen as `StepFailed.error_type` or as an attempt's error, since the body itself"
+    " cannot be interrupted. See [steps elsewhere](../how-to/steps-elsewhere.md).",
+    "ChildFailed": "Raised by `ctx.child`, `Future.result`, `gather` and `map`, whatever ended the child: `status`"
+    " says how (`failed`, `cancelled`, `timed_out`, `dead`), and `is_a(SomeError)` tells whether the error that ended"
+    " it was one of that class. A child whose key is taken has not started: its status is `failed` and `child_id`"
+    " is empty."
+    " See [children](../how-to/children.md).",
     "StepInterrupted": "Seen as `StepFailed.error_type` of an `at_most_once` step: see"
     " [idempotency](../how-to/idempotency.md). The body may have done its work, or a part of it, or nothing.",
     "WaitTimeout": "The base of the timeouts of waits. Raised itself by `ctx.wait_any`.",

@@ -93,6 +93,10 @@ class Workflow(Generic[P, R]):
         refuse_in_body(f"workflow {self.name!r}", f"write ctx.child({self.func.__name__}, …)")
         return self.func(*args, **kwargs)
 
+    def run(self, ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The body as a turn calls it; user code does not come through here."""
+        return self.func(ctx, *args, **kwargs)
+
     def __repr__(self) -> str:
         return f"<Workflow {self.name} version {self.version}>"
 

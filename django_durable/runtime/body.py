@@ -24,7 +24,7 @@ def call_body(session: Session, workflow: Workflow[..., Any], arguments: inspect
     """What the workflow's function returns. Raises whatever it raises, and ``TypeError`` for work not done."""
     policy = config().body_queries
     with guarded_queries(policy), tidied(f"workflow {workflow.name!r}"), entered(Where.BODY, session):
-        result = workflow.func(Context(session), *arguments.args, **arguments.kwargs)
+        result = workflow.run(Context(session), *arguments.args, **arguments.kwargs)
     if hasattr(result, "__await__") or inspect.isgenerator(result):
         if hasattr(result, "close"):
             result.close()

@@ -20,6 +20,7 @@ _FUNCTIONS = (
     "on_wait",
     "run",
     "run_until_idle",
+    "stub_child",
     "stub_step",
 )
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from django_durable.testing.functions import on_wait as on_wait
     from django_durable.testing.functions import run as run
     from django_durable.testing.functions import run_until_idle as run_until_idle
+    from django_durable.testing.functions import stub_child as stub_child
     from django_durable.testing.functions import stub_step as stub_step
     from django_durable.testing.kit import DurableKit as DurableKit
     from django_durable.testing.live import live_worker as live_worker

@@ -11,7 +11,7 @@ from django_durable.models import Execution
 from django_durable.testing import overrides
 from django_durable.testing.ambient import current_kit
 from django_durable.testing.crash import CrashedTurn
-from django_durable.testing.overrides import StepOverride
+from django_durable.testing.overrides import ChildOverride, StepOverride
 from django_durable.testing.timeline import Skip
 
 
@@ -33,6 +33,13 @@ def advance(duration: float | timedelta) -> None:
 def stub_step(step: Any, returns: Any = overrides.UNSET, side_effect: Any = overrides.UNSET) -> StepOverride:
     """``DurableKit.stub_step``."""
     return current_kit().stub_step(step, returns, side_effect)
+
+
+def stub_child(
+    workflow: Workflow[..., Any], returns: Any = overrides.UNSET, side_effect: Any = overrides.UNSET
+) -> ChildOverride:
+    """``DurableKit.stub_child``."""
+    return current_kit().stub_child(workflow, returns, side_effect)
 
 
 def fail_step(step: Any, times: int = 1, error: BaseException | type[BaseException] | None = None) -> StepOverride:

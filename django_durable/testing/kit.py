@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from django.db import connections
@@ -27,10 +27,11 @@ from django_durable.testing.crash import CrashedTurn
 from django_durable.testing.driver import Driver
 from django_durable.testing.expectations import assert_replays, assert_steps
 from django_durable.testing.fake_step import step_context
-from django_durable.testing.overrides import StepOverride
+from django_durable.testing.overrides import ChildOverride, Override, StepOverride
 from django_durable.testing.places import usable_databases
 from django_durable.testing.timeline import Skip
 
+AnyOverride = TypeVar("AnyOverride", bound=Override)
 _OPTIONS = frozenset(StartOptions.__dataclass_fields__)
 
 
@@ -123,7 +124,7 @@ class DurableKit:
         """
         self._driver.waits.append((name, function))
 
-    # -- what a step does ----------------------------------------------------------------------------------------
+    # -- what a step or a child does ------------------------------------------------------------------------------
 
     def stub_step(
         self, step: Any, returns: Any = overrides.UNSET, side_effect: Any = overrides.UNSET
@@ -135,6 +136,16 @@ class DurableKit:
         the attempts' arguments as ``unittest.mock.call`` objects.
         """
         return self._until_end(overrides.stub(step, returns, side_effect))
+
+    def stub_child(
+        self, workflow: Workflow[..., Any], returns: Any = overrides.UNSET, side_effect: Any = overrides.UNSET
+    ) -> ChildOverride:
+        """Replace a workflow's body where it runs as a child: its execution is started and ends as it would.
+
+        ``returns`` is its result, and with an exception as ``side_effect`` it fails; like ``stub_step`` otherwise.
+        Runs of it that have no parent have their own body. ``calls`` are in the order of the parameters.
+        """
+        return self._until_end(overrides.stub_child(workflow, returns, side_effect))
 
     def fail_step(
         self, step: Any, times: int = 1, error: BaseException | type[BaseException] | None = None
@@ -154,7 +165,7 @@ class DurableKit:
         self._ends.callback(crash.end)
         return crash
 
-    def _until_end(self, override: StepOverride) -> StepOverride:
+    def _until_end(self, override: AnyOverride) -> AnyOverride:
         self._ends.callback(override.end)
         return override
 

@@ -15,7 +15,7 @@ from django_durable.models import Execution
 from django_durable.testing import overrides
 from django_durable.testing.crash import CrashedTurn
 from django_durable.testing.kit import DurableKit
-from django_durable.testing.overrides import StepOverride
+from django_durable.testing.overrides import ChildOverride, StepOverride
 from django_durable.testing.timeline import Skip
 
 if TYPE_CHECKING:
@@ -74,6 +74,12 @@ class DurableTestMixin(Base):
     ) -> StepOverride:
         """``DurableKit.stub_step``."""
         return self.durable.stub_step(step, returns, side_effect)
+
+    def stub_child(
+        self, workflow: Workflow[..., Any], returns: Any = overrides.UNSET, side_effect: Any = overrides.UNSET
+    ) -> ChildOverride:
+        """``DurableKit.stub_child``."""
+        return self.durable.stub_child(workflow, returns, side_effect)
 
     def fail_step(
         self, step: Any, times: int = 1, error: BaseException | type[BaseException] | None = None

@@ -1,40 +1,48 @@
-"""StepOverride: what a step does instead of its body while a test says so."""
+"""Override: what a step, or a child workflow, does instead of its body while a test says so."""
 
 from __future__ import annotations
 
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 from unittest import mock
 
+from django_durable.authoring.context import Context
 from django_durable.authoring.step import Step, as_step
+from django_durable.authoring.workflow import Workflow
 
 Body = Callable[..., Any]
 Answer = Callable[[Body, tuple[Any, ...], dict[str, Any]], Any]
 """Called with the next body in line, the arguments by position and those by name."""
 
 UNSET: Any = object()
-_in_force: dict[str, list[StepOverride]] = {}
 _lock = threading.Lock()
 
 
-class StepOverride:
+class Override:
     """In force from its making until ``end()``, which the end of a ``with`` block or of the test calls.
 
     ``calls`` has one ``unittest.mock.call`` an attempt: ``stub.calls == [call(7, amount=3)]``. Arguments are
-    checked against the step's own signature, and what is returned is stored and read back like a real result.
-    Overrides of one step stack: the latest is asked first.
+    checked against the body's own signature, and what is returned is stored and read back like a real result.
+    Overrides of one name stack: the latest is asked first.
     """
 
-    def __init__(self, step: Any, answer: Answer) -> None:
-        self.step = _as_step(step)
+    in_force: ClassVar[dict[str, list[Override]]]
+    patch: ClassVar[Any]
+    """Of the one place where a turn asks for bodies of this kind, while any override is in force: in every thread,
+    so that a live worker's turns meet the overrides too, and for every copy that ``using()`` makes."""
+
+    def __init__(self, name: str, signature: inspect.Signature, answer: Answer) -> None:
+        self.name = name
         self.calls: list[Any] = []
+        self._signature = signature
         self._answer = answer
         with _lock:
-            if not _in_force:
-                _patch.start()
-            _in_force.setdefault(self.step.name, []).append(self)
+            if not self.in_force:
+                self.patch.start()
+            self.in_force.setdefault(name, []).append(self)
 
     def __enter__(self) -> Self:
         return self
@@ -43,29 +51,61 @@ class StepOverride:
         self.end()
 
     def __repr__(self) -> str:
-        return f"<StepOverride of {self.step.name}, {len(self.calls)} calls>"
+        return f"<{type(self).__name__} of {self.name}, {len(self.calls)} calls>"
 
     def end(self) -> None:
-        """Give the step its body back; a second end does nothing."""
+        """Give the body back; a second end does nothing."""
         with _lock:
-            stack = _in_force.get(self.step.name, [])
+            stack = self.in_force.get(self.name, [])
             if self not in stack:
                 return
             stack.remove(self)
             if not stack:
-                del _in_force[self.step.name]
-            if not _in_force:
-                _patch.stop()
+                del self.in_force[self.name]
+            if not self.in_force:
+                self.patch.stop()
+
+    @classmethod
+    def bodies(cls, name: str, body: Body) -> Body:
+        """A body with all overrides of its name in front of it."""
+        for override in tuple(cls.in_force.get(name, ())):
+            body = override.body(body)
+        return body
 
     def body(self, following: Body) -> Body:
         """The body that this override is, with what comes after it."""
 
         def answer(*args: Any, **kwargs: Any) -> Any:
-            inspect.signature(self.step.func).bind(*args, **kwargs)
+            self._signature.bind(*args, **kwargs)
             self.calls.append(mock.call(*args, **kwargs))
             return self._answer(following, args, kwargs)
 
         return answer
+
+
+def _run_step(step: Step[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    return StepOverride.bodies(step.name, step.func)(*args, **kwargs)
+
+
+def _run_workflow(workflow: Workflow[..., Any], ctx: Context, /, *args: Any, **kwargs: Any) -> Any:
+    body = partial(workflow.func, ctx)
+    if ctx._session.claim.row["parent_id"] is None:
+        return body(*args, **kwargs)
+    return ChildOverride.bodies(workflow.name, body)(*args, **kwargs)
+
+
+class StepOverride(Override):
+    """Of a step."""
+
+    in_force: ClassVar[dict[str, list[Override]]] = {}
+    patch = mock.patch.object(Step, "run", _run_step)
+
+
+class ChildOverride(Override):
+    """Of a workflow where it runs as a child."""
+
+    in_force: ClassVar[dict[str, list[Override]]] = {}
+    patch = mock.patch.object(Workflow, "run", _run_workflow)
 
 
 def stub(step: Any, returns: Any = UNSET, side_effect: Any = UNSET) -> StepOverride:
@@ -74,15 +114,14 @@ def stub(step: Any, returns: Any = UNSET, side_effect: Any = UNSET) -> StepOverr
     That is a function to call with the arguments, an exception class or instance to raise, or an iterable of
     values and exceptions, one an attempt. With neither the step returns ``None``.
     """
-    if returns is not UNSET and side_effect is not UNSET:
-        raise TypeError("stub_step takes returns= or side_effect=, not both")
-    if side_effect is UNSET:
-        value = None if returns is UNSET else returns
-        return StepOverride(step, lambda _following, _args, _kwargs: value)
-    if _is_error(side_effect) or callable(side_effect):
-        return StepOverride(step, lambda _following, args, kwargs: _play(side_effect, args, kwargs))
-    outcomes = _outcomes(step, side_effect)
-    return StepOverride(step, lambda _following, _args, _kwargs: _settle(next(outcomes)))
+    return _override_step(step, _answer_with(_as_step(step).name, returns, side_effect))
+
+
+def stub_child(workflow: Any, returns: Any = UNSET, side_effect: Any = UNSET) -> ChildOverride:
+    """Replace a workflow's body, in all its versions, where it runs as a child; as ``stub`` does for a step."""
+    if not isinstance(workflow, Workflow):
+        raise TypeError(f"stub_child takes a workflow, not {type(workflow).__name__}; write stub_step(…) for a step")
+    return ChildOverride(workflow.name, workflow.signature, _answer_with(workflow.name, returns, side_effect))
 
 
 def fail(step: Any, times: int = 1, error: Any = None) -> StepOverride:
@@ -98,7 +137,24 @@ def fail(step: Any, times: int = 1, error: Any = None) -> StepOverride:
     def answer(following: Body, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _settle(left.pop()) if left else following(*args, **kwargs)
 
-    return StepOverride(step, answer)
+    return _override_step(step, answer)
+
+
+def _override_step(step: Any, answer: Answer) -> StepOverride:
+    declared = _as_step(step)
+    return StepOverride(declared.name, inspect.signature(declared.func), answer)
+
+
+def _answer_with(name: str, returns: Any, side_effect: Any) -> Answer:
+    if returns is not UNSET and side_effect is not UNSET:
+        raise TypeError("a stub takes returns= or side_effect=, not both")
+    if side_effect is UNSET:
+        value = None if returns is UNSET else returns
+        return lambda _following, _args, _kwargs: value
+    if _is_error(side_effect) or callable(side_effect):
+        return lambda _following, args, kwargs: _play(side_effect, args, kwargs)
+    outcomes = _outcomes(name, side_effect)
+    return lambda _following, _args, _kwargs: _settle(next(outcomes))
 
 
 def _as_step(step: Any) -> Step[..., Any]:
@@ -107,13 +163,13 @@ def _as_step(step: Any) -> Step[..., Any]:
     return as_step(step)
 
 
-def _outcomes(step: Any, listed: Iterable[Any]) -> Iterator[Any]:
+def _outcomes(name: str, listed: Iterable[Any]) -> Iterator[Any]:
     number = 0
     for outcome in listed:
         number += 1
         yield outcome
     while True:
-        yield AssertionError(f"{_as_step(step).name!r} is called more often than side_effect has outcomes ({number})")
+        yield AssertionError(f"{name!r} is called more often than side_effect has outcomes ({number})")
 
 
 def _play(side_effect: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -128,15 +184,3 @@ def _settle(outcome: Any) -> Any:
 
 def _is_error(outcome: Any) -> bool:
     return isinstance(outcome, BaseException) or (isinstance(outcome, type) and issubclass(outcome, BaseException))
-
-
-def _run_overridden(step: Step[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    body: Body = step.func
-    for override in tuple(_in_force.get(step.name, ())):
-        body = override.body(body)
-    return body(*args, **kwargs)
-
-
-# The one place where a turn asks a step for its body, replaced while any override is in force: in every thread,
-# so that a live worker's turns meet the overrides too, and for every copy that ``using()`` makes of a step.
-_patch = mock.patch.object(Step, "run", _run_overridden)

@@ -17,6 +17,9 @@ from testproject.demo.body_log import recorded
 from testproject.shop.mailbox import Mailbox
 from testproject.shop.models import Order
 from testproject.shop.provider import PaymentProvider
+from testproject.shop.returns import restock, return_parcel
+
+__all__ = ["fulfil", "restock", "return_parcel"]
 
 WAREHOUSE = "warehouse@example.com"
 # Somebody else's server may be away for a moment.

@@ -1,4 +1,4 @@
-"""Without ``-Q`` a worker serves every queue that a workflow declares; ``-Q`` and ``-X`` are obeyed."""
+"""Without ``-Q`` a worker serves every queue that a workflow or a step declares; ``-Q`` and ``-X`` are obeyed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ import pytest
 from celery import Celery
 
 from django_durable import celery as face
+from django_durable import step
 from tests.celery import workflows
 
 assert workflows  # it declares the queue "elsewhere"
+
+
+@step(queue="of a step")
+def heavy(number: int) -> int:
+    return number
 
 
 def served(app: Celery, **options: str) -> set[str]:
@@ -31,7 +37,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Celery:
 
 
 def test_a_plain_worker_serves_all_of_them(app: Celery) -> None:
-    assert {"celery", "durable", "elsewhere"} <= served(app)
+    assert {"celery", "durable", "elsewhere", "of a step"} <= served(app)
 
 
 def test_an_excluded_queue_is_not_served(app: Celery) -> None:

@@ -46,6 +46,11 @@ def children(ctx: Context, numbers: list[int]) -> list[int]:
     return ctx.map(child, numbers, concurrency=2)
 
 
+@workflow("mapping.later")
+def later(ctx: Context, numbers: list[int]) -> list[int]:
+    return ctx.map(child.using(run_after=3600), numbers)
+
+
 @workflow("mapping.mixed")
 def mixed(ctx: Context) -> list[int]:
     return ctx.map([square.bind(3), child.bind(number=4), square.bind(number=5)])
@@ -84,6 +89,14 @@ def test_nothing_to_do_is_done(durable: DurableKit) -> None:
 def test_children_and_calls_can_be_mapped(durable: DurableKit) -> None:
     assert durable.run(children, [1, 2, 3, 4, 5]).output == [1, 4, 9, 16, 25]
     assert durable.run(mixed).output == [9, 16, 25]
+
+
+def test_a_mapped_child_begins_no_sooner_than_it_may(durable: DurableKit) -> None:
+    execution = later.start([1, 2])
+    durable.run_until_idle(skip=None)
+    assert [c.status for c in Execution.objects.filter(parent_id=execution.pk)] == ["pending", "pending"]
+    durable.run_until_idle()
+    assert [c.output for c in Execution.objects.filter(parent_id=execution.pk).order_by("parent_item")] == [1, 4]
 
 
 def test_the_first_failure_of_the_input_is_raised_once_all_have_ended(durable: DurableKit) -> None:

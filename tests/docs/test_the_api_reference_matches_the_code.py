@@ -29,15 +29,17 @@ NOT_DOCUMENTED = {
         "start_bound",
         "start_options",
         "alias",
+        "order_of_child",
+        "run",
         "validators",
         "subscriptions",
     },
     Step: {"options", "retry", "run"},
     Context: set[str](),
-    CurrentStep: {"heartbeat", "last_heartbeat", "name", "lines"},
+    CurrentStep: {"name", "lines"},
     WorkflowOptions: {"singleton", "rest"},
-    StepOptions: {"queue_timeout", "heartbeat_timeout", "queue", "limit"},
-    StartOptions: {"parent_close"},
+    StepOptions: {"limit"},
+    StartOptions: set(),
 }
 
 

@@ -10,9 +10,13 @@ from uuid import UUID
 from django_durable import (
     Approval,
     Arrived,
+    Batch,
+    Call,
     Callback,
+    ChildFailed,
     Context,
     Execution,
+    Future,
     Ref,
     Retry,
     StepFailed,
@@ -112,6 +116,40 @@ def bare(ctx: Context, name: str, count: int = 1) -> int:
 def named(ctx: Context) -> None: ...
 
 
+@step(queue="heavy", timeout=600, queue_timeout=60, heartbeat_timeout=dt.timedelta(seconds=30))
+def render(page: int, *, colour: bool = False) -> bytes:
+    current_step().heartbeat({"page": page})
+    assert_type(current_step().last_heartbeat, Any)
+    return b""
+
+
+@workflow
+def composed(ctx: Context, pages: list[int]) -> int:
+    assert_type(ctx.step(render, 1, colour=True), bytes)
+    assert_type(render.bind(1, colour=True), Call[bytes])
+    assert_type(bare.bind("x", count=2), Call[int])
+    first = ctx.submit(render, 1)
+    assert_type(first, Future[bytes])
+    assert_type(first.result(), bytes)
+    assert_type(ctx.submit(bare, "x", count=2), Future[int])
+    assert_type(ctx.submit(render.bind(1)), Future[bytes])
+    assert_type(ctx.gather(first, ctx.submit(bare, "x"), fail_fast=True), tuple[Any, ...])
+    assert_type(ctx.map(render, pages, concurrency=5), list[bytes])
+    assert_type(ctx.map(bare, ["x", "y"]), list[int])
+    assert_type(ctx.map([render.bind(page, colour=True) for page in pages]), list[bytes])
+    batch = ctx.map_batch(render, pages, min_successful=3, tolerated_failures=1)
+    assert_type(batch, Batch)
+    for item in batch.failed:
+        assert_type(item.index, int)
+        assert_type(item.error, Exception | None)
+    try:
+        return ctx.child(bare.using(key="one", parent_close="abandon"), "x", count=2)
+    except ChildFailed as failed:
+        assert_type(failed.status, str)
+        assert_type(failed.is_a(ValueError), bool)
+        return 0
+
+
 @step("named step")
 def named_step(number: int) -> int:
     return number
@@ -153,6 +191,7 @@ assert_type(complete_callback("token", 1), bool)
 assert_type(fail_callback("token", "no"), bool)
 assert_type(publish("sold", {"order": 5}, tenant="acme", dedup_key="one"), int)
 fulfil.on_event("sold", key=lambda sold: f"order-{sold['order']}", args=lambda sold: (sold["order"],))
+assert_type(bare.start_many(bare.bind(name) for name in "xyz"), list[Execution[int]])
 execution.retry(actor="ann")
 execution.pause(actor="ann", reason="wait")
 execution.resume()
@@ -187,3 +226,11 @@ def wrong(ctx: Context) -> None:
     ctx.step(charge, 1)  # type: ignore[call-overload]
     ctx.compensate(charge, 1)  # type: ignore[call-overload]
     ctx.sleep("soon")  # type: ignore[arg-type]
+    ctx.child(charge, 1, Decimal(1))  # type: ignore[arg-type]
+    ctx.child(bare, 3)  # type: ignore[arg-type]
+    ctx.submit(bare, 3)  # type: ignore[call-overload]
+    ctx.map(render)  # type: ignore[call-overload]
+    ctx.map(plain, [1])  # type: ignore[call-overload]
+    ctx.submit(plain, 1)  # type: ignore[call-overload]
+    render.bind("x")  # type: ignore[arg-type]
+    bare.start_many([named.bind()])  # type: ignore[list-item]

@@ -35,7 +35,7 @@ class Elsewhere(Base):
         row = row_for(claim, position, call.kind, call.name, "pending", queued_at=claim.now())
         if isinstance(call.target, Workflow):
             row["started_at"] = row["queued_at"]
-            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self.tenant_of_run)
+            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self._tenant_of_run)
             elsewhere.start_elsewhere(
                 session, [row], lambda: start_child(claim.using, claim.row, position, WHOLE, order)
             )
@@ -46,7 +46,7 @@ class Elsewhere(Base):
         elsewhere.start_elsewhere(session, [row], lambda: SpineWork(claim.using).publish(intent).run())
 
     @property
-    def tenant_of_run(self) -> str:
+    def _tenant_of_run(self) -> str:
         """The tenant that children inherit."""
         return str(self._row["tenant"])
 

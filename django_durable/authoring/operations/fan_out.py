@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 
 from django_durable.authoring.call import Call, as_call
 from django_durable.authoring.dispatched import pack
 from django_durable.authoring.future import Batch, Item
 from django_durable.authoring.operations.base import operation
 from django_durable.authoring.operations.elsewhere import Elsewhere, error_of, raise_failure, value_of
+from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import elsewhere
 from django_durable.engine.journal import Record, record_of, row_for
@@ -17,6 +18,8 @@ from django_durable.engine.transitions.family import store_order
 from django_durable.engine.transitions.fan_in import at
 from django_durable.engine.transitions.fan_out import Plan, begin_items, refill
 from django_durable.models.checkpoint import WHOLE
+
+R = TypeVar("R")
 
 CONCURRENCY = 20
 
@@ -31,6 +34,12 @@ class Rule(NamedTuple):
 class FanOut(Elsewhere):
     """``ctx.map``, ``ctx.map_batch``."""
 
+    @overload
+    def map(self, calls: Iterable[Call[R]], /, *, concurrency: int = ...) -> list[R]: ...
+    @overload
+    def map(
+        self, target: Step[..., R] | Workflow[..., R], items: Iterable[Any], /, *, concurrency: int = ...
+    ) -> list[R]: ...
     @operation
     def map(self, target: Any, items: Iterable[Any] | None = None, /, *, concurrency: int = CONCURRENCY) -> list[Any]:
         """Run a step or a workflow once for each item, or ready calls; the results in the order of the input.
@@ -106,7 +115,7 @@ class FanOut(Elsewhere):
         claim = self._session.claim
         row = row_for(claim, position, call.kind, call.name, "pending", item=index)
         if isinstance(call.target, Workflow):
-            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self.tenant_of_run)
+            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self._tenant_of_run)
             return {**row, "encoded_input": store_order(order)}
         packed = pack(call.target, call.args, call.kwargs)
         return {**row, "encoded_input": packed, "queue": call.target.options.queue or ""}

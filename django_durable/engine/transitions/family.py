@@ -52,6 +52,7 @@ STORED = (
     "queue",
     "priority",
     "key",
+    "run_after",
     "timeout_seconds",
     "max_recoveries",
     "tags",
@@ -92,12 +93,16 @@ def start_child(using: str, parent: Mapping[str, Any], position: int, item: int,
 
 def store_order(order: Order) -> str:
     """What is needed to start this child later, from whatever process makes room for it."""
-    return json.dumps({name: member for name, member in asdict(order).items() if name in STORED})
+    stored = {name: member for name, member in asdict(order).items() if name in STORED}
+    return json.dumps({**stored, "run_after": order.run_after and order.run_after.isoformat()})
 
 
 def start_stored_child(using: str, parent: Mapping[str, Any], position: int, item: int, stored: str) -> None:
     """Start a child that was stored with its item."""
-    start_child(using, parent, position, item, Order(**json.loads(stored)))
+    order: dict[str, Any] = json.loads(stored)
+    moment = order.get("run_after")
+    order["run_after"] = None if moment is None else datetime.fromisoformat(moment)
+    start_child(using, parent, position, item, Order(**order))
 
 
 def hold_parent(using: str, execution_id: UUID) -> dict[str, Any] | None:

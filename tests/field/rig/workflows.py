@@ -63,6 +63,18 @@ def three(ctx: Context, name: str) -> str:
     return name
 
 
+@workflow("field.nested")
+def nested(ctx: Context, depth: int) -> int:
+    if depth == 0:
+        return len(ctx.step(note, "bottom"))
+    return ctx.child(nested, depth - 1) + 1
+
+
+@workflow("field.parent_of_many")
+def parent_of_many(ctx: Context) -> list[int]:
+    return ctx.map(nested, [0, 1, 0], concurrency=2)
+
+
 @workflow("field.standing")
 def standing(ctx: Context, name: str) -> str:
     ctx.step(note, f"{name}-before")
