@@ -69,22 +69,22 @@ def settle(
         told = [at(position), *([failed_at(position)] if failed else [])]
     else:
         told = [at(position)] if _count(using, row, position, failed) else []
-    if row["status"] == "waiting" and _is_awaited(using, row, told):
+    awaited = _awaited(row, told)
+    if awaited:
+        # Two that hold the row shared do not see each other's end: who is the last is known to one that holds it alone.
         if not must_lock_exclusively(row["id"]) and is_postgres(connections[using]):
             raise MustWake(row["id"])
-        wake(using, row)
+        if any(isinstance(one, str) or not _any_pending(using, row["id"], one) for one in awaited):
+            wake(using, row)
     return True
 
 
-def _is_awaited(using: str, row: Mapping[str, Any], told: Sequence[str]) -> bool:
-    """Whether one of these channels is what the execution waits for; a list among them waits for all of its own."""
-    for awaited in json.loads(row["awaiting"] or "[]"):
-        if isinstance(awaited, str):
-            if awaited in told:
-                return True
-        elif any(channel in awaited for channel in told) and not _any_pending(using, row["id"], awaited):
-            return True
-    return False
+def _awaited(row: Mapping[str, Any], told: Sequence[str]) -> list[str | list[str]]:
+    """Of what the execution waits for, that which these channels are, or are part of: a list waits for all its own."""
+    if row["status"] != "waiting":
+        return []
+    awaiting: list[str | list[str]] = json.loads(row["awaiting"] or "[]")
+    return [one for one in awaiting if (one in told if isinstance(one, str) else any(t in one for t in told))]
 
 
 def _any_pending(using: str, execution_id: UUID, channels: Sequence[str]) -> bool:
