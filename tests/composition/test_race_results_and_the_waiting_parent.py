@@ -99,7 +99,7 @@ def slept() -> tuple[Claimed, ClaimedStep]:
     """A turn that has come back from its sleep, and the attempt that it is about to wait for."""
     late.start()
     turn()
-    (held,) = steps()
+    steps()
     make_due()
     lapse_leases()  # what is due again is the step's hint too: it is taken over, and is the same attempt
     back, again = claim()

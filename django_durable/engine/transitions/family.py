@@ -62,11 +62,13 @@ STORED = (
 )
 
 
-def start_child(using: str, parent: Mapping[str, Any], position: int, item: int, order: Order) -> None:
+def start_child(
+    using: str, parent: Mapping[str, Any], position: int, item: int, order: Order
+) -> dict[str, Any] | None:
     """Start a child for a pending checkpoint of its parent, whose row the caller holds.
 
     It lives on its parent's plane, under its parent's tenant. Where its key is taken it cannot start: that is its
-    end, and the parent's checkpoint says so.
+    end, which is for the caller to write into the parent's checkpoint.
     """
     born = replace(
         order,
@@ -77,18 +79,19 @@ def start_child(using: str, parent: Mapping[str, Any], position: int, item: int,
         root_id=parent["root_id"],
         correlation_id=order.correlation_id or parent["correlation_id"],
     )
-    if insert_execution(using, born) is None:
-        taken = ExecutionConflict(
-            f"key {order.key!r} of workflow {order.workflow!r} is taken by another execution; the child did not start"
-        )
-        settle(
-            using,
-            parent,
-            position,
-            item,
-            _failure(using, order.workflow, "", "failed", encode_failure(taken)),
-            Sql("1 = 1"),
-        )
+    if insert_execution(using, born) is not None:
+        return None
+    taken = ExecutionConflict(
+        f"key {order.key!r} of workflow {order.workflow!r} is taken by another execution; the child did not start"
+    )
+    return _failure(using, order.workflow, "", "failed", encode_failure(taken))
+
+
+def start_only_child(using: str, parent: Mapping[str, Any], position: int, order: Order) -> None:
+    """Start the child of a position that is no map; its parent's turn is running."""
+    ended = start_child(using, parent, position, WHOLE, order)
+    if ended is not None:
+        settle(using, parent, position, WHOLE, ended, Sql("1 = 1"))
 
 
 def store_order(order: Order) -> str:
@@ -96,9 +99,11 @@ def store_order(order: Order) -> str:
     return json.dumps({name: member for name, member in asdict(order).items() if name in STORED})
 
 
-def start_stored_child(using: str, parent: Mapping[str, Any], position: int, item: int, stored: str) -> None:
-    """Start a child that was stored with its item."""
-    start_child(using, parent, position, item, Order(**json.loads(stored)))
+def start_stored_child(
+    using: str, parent: Mapping[str, Any], position: int, item: int, stored: str
+) -> dict[str, Any] | None:
+    """Start a child that was stored with its item; its end, where its key is taken."""
+    return start_child(using, parent, position, item, Order(**json.loads(stored)))
 
 
 def hold_parent(using: str, execution_id: UUID) -> dict[str, Any] | None:

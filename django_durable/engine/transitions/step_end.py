@@ -61,12 +61,17 @@ def amend_step(claim: ClaimedStep, changes: Mapping[str, Any]) -> bool:
     return _while_wanted(claim, lambda _row: _amend(claim, changes))
 
 
-def hand_back(claim: ClaimedStep, *, delay: float = 0.0, begun: bool = False) -> bool:
-    """Give the attempt up: the same one is due again after ``delay`` seconds. ``begun``: its body had started."""
+def hand_back(claim: ClaimedStep, *, delay: float = 0.0, begun: bool = False, crashed: bool = False) -> bool:
+    """Give the attempt up: the same one is due again after ``delay`` seconds.
+
+    ``begun``: its body had started; ``crashed``: and ended as a process does, which counts like the loss of one.
+    """
 
     def attempt() -> bool:
         work = SpineWork(claim.using)
-        changes = {"lease_token": None, **({} if begun else {"begun": claim.record.attempt})}
+        changes: dict[str, Any] = {"lease_token": None, **({} if begun else {"begun": claim.record.attempt})}
+        if crashed:
+            changes["recoveries"] = Sql("c.recoveries + 1")
         held = _amend(claim, changes)
         work.put_back(claim.hint_id, claim.token, sql_after(connections[work.spine], delay)).run()
         return held
