@@ -23,6 +23,7 @@ from django_durable.engine.transitions.fan_in import (
     this_checkpoint,
 )
 from django_durable.engine.transitions.step_claim import ClaimedStep
+from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Checkpoint, Execution
 from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, value
 
@@ -110,7 +111,10 @@ def _while_wanted(claim: ClaimedStep, act: Callable[[dict[str, Any]], bool]) -> 
 
     def attempt() -> bool:
         with transaction.atomic(using=claim.using):
-            row = lock_owner(claim.using, claim.id)
+            try:
+                row = lock_owner(claim.using, claim.id)
+            except (ExecutionNotFound, PlaneUnavailable):
+                return False  # it has moved to another plane, or does so now: under another epoch
             wanted = row["status"] in TAKES_RESULTS and row["cancel_requested_at"] is None
             return wanted and row["epoch"] == claim.row["epoch"] and act(row)
 

@@ -187,3 +187,9 @@ def undoable(ctx: Context, name: str, ends: str) -> str:
         stand_at(f"{name}-return")
         raise ValueError("too late")
     return "done"
+
+
+@workflow("field.nested")
+def nested(ctx: Context, depth: int) -> int:
+    """One child below the other; the result is how many there are."""
+    return 1 if depth == 1 else 1 + ctx.child(nested, depth - 1)
