@@ -27,6 +27,8 @@ NAMES = (
     "cancel_of_a_running_one",
     "cancel_of_a_waiting_one",
     "start_in_a_rolled_back_transaction",
+    "map_of_three_two_at_a_time",
+    "child_completed",
     *(one.name for one in ON_PLANES),
 )
 SOME = (
