@@ -42,7 +42,7 @@ def run_remote_step(claim: ClaimedStep, lease: Lease, stop: threading.Event | No
         except BodyQuit as quit:
             name = type(quit.cause).__name__
             logger.warning("a step of execution %s ended with %s; its attempt is abandoned", claim.id, name)
-            persistently(session, lambda: hand_back(claim, delay=1.0, begun=True))
+            persistently(session, lambda: hand_back(claim, delay=1.0, begun=True, crashed=True))
             if isinstance(quit.cause, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                 raise quit.cause from None
 

@@ -22,10 +22,10 @@ from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.lease_state import Lease
 from django_durable.models import DispatchHint, Execution, Message, OperatorNote
 from django_durable.planes import behind, breaker
+from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.sweeps import block_unknown
 from django_durable.runtime.tick import INTERVALS
-from django_durable.runtime.turn import run_turn
 from testproject.shop.models import Order
 from tests.crash.life import Life, Violation
 from tests.crash.places import here, rows
@@ -48,6 +48,8 @@ __all__ = [
 ]
 
 MOST_TURNS = 60
+ELSEWHERE = "crash.elsewhere"
+"""The queue of steps that run elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +295,7 @@ def drain(stop: Any = None) -> int:
     for _ in range(MOST_TURNS):
         if stop is not None and stop.is_set():
             return turns
-        terms = terms_of(limit=5, queues=(config().default_queue,))
+        terms = terms_of(limit=5, queues=(config().default_queue, ELSEWHERE))
         try:
             claims, touched = claim_pass(here.spine, terms)
         except (DatabaseError, InterfaceError):
@@ -303,7 +305,7 @@ def drain(stop: Any = None) -> int:
         if not touched:
             return turns
         for claimed in claims:
-            run_turn(claimed, UntoldLease(claimed), stop)
+            run_claim(claimed, UntoldLease(claimed), stop)
             turns += 1
     raise Violation("the work does not end")
 

@@ -25,7 +25,7 @@ from tests.crash.faults import RESTARTS, SPINE_LOST, Mode
 from tests.crash.ledger import Ledger
 from tests.crash.life import Violation
 from tests.crash.places import here, rows
-from tests.crash.run import Run
+from tests.crash.run import Run, place_of
 from tests.crash.scenario import Scenario
 
 __all__ = ["EndState"]
@@ -145,12 +145,14 @@ class EndState:
     def _check_letters(self, row: Execution[Any]) -> None:
         mine = [letter for letter in self.letters if letter.execution_id == row.pk]
         _expect("generations", [letter.generation for letter in mine], list(range(1, len(mine) + 1)))
-        if not self.scenario.letters <= len(mine) <= self.scenario.letters + self.scenario.maybe_letters:
-            raise Violation(f"{len(mine)} dead letters, not {self.scenario.letters}")
+        has = int(self.scenario.of in ("", row.workflow))
+        most = has * (self.scenario.letters + self.scenario.maybe_letters)
+        if not has * self.scenario.letters <= len(mine) <= most:
+            raise Violation(f"{len(mine)} dead letters of {row.workflow}, not {self.scenario.letters}")
         still_open = [letter for letter in mine if letter.retried_at is None]
         _expect("open letters", len(still_open), int(row.status in RETRYABLE))
         noted = {verb: number for (execution_id, verb), number in self.notes.items() if execution_id == row.pk}
-        _expect("notes", noted, dict(self.scenario.notes))
+        _expect(f"notes of {row.workflow}", noted, dict(self.scenario.notes) if has else {})
 
     def _check_effects(self) -> None:
         per_label = Counter(label for _key, label, _execution in self.effects)
@@ -165,10 +167,7 @@ class EndState:
         _expect("rows of transactions", dict(self.orders), orders)
 
     def _check_calls(self) -> None:
-        names = {
-            (str(c.execution_id), f"undo.{c.position}" if c.kind == "undo" else str(c.position)): c.name
-            for c in self.checkpoints
-        }
+        names = {(str(c.execution_id), place_of(c.position, c.item, c.kind)): c.name for c in self.checkpoints}
         latest: dict[str, int] = {}
         for call in self.calls:
             if call.attempt < latest.get(call.key, 0) and not self.scenario.reopens:

@@ -17,15 +17,24 @@ from tests.crash.places import fetch, here
 __all__ = ["doctors_violations", "violations"]
 
 LIVE, BLOCKED = 0, 1
+TURN = 0
 
 EXECUTIONS = """
     SELECT id, workflow, status, revision, epoch, lease_token, worker, awaiting, wake_at, deadline, finished_at
     FROM django_durable_execution WHERE NOT moving
 """
 """What is frozen for a move goes on when an operator has finished that."""
-HINTS = "SELECT execution_id, revision, epoch, state, token, due_at FROM django_durable_dispatchhint"
-INTENTS = "SELECT execution_id, revision, epoch, state, NULL, due_at FROM django_durable_outbox"
+HINTS = "SELECT execution_id, revision, epoch, state, token, due_at, kind, position, item FROM django_durable_dispatchhint"
+INTENTS = """
+    SELECT execution_id, revision, epoch, state, NULL, due_at, kind, position, item FROM django_durable_outbox
+"""
 UNREAD = "SELECT channel FROM django_durable_message WHERE consumed_by IS NULL AND execution_id = %s"
+
+ELSEWHERE = """
+    SELECT position, item, kind, attempt FROM django_durable_checkpoint
+    WHERE execution_id = %s AND status = 'pending' AND queued_at IS NOT NULL AND kind IN ('step', 'child')
+"""
+CHILDREN = "SELECT parent_position, parent_item, status FROM django_durable_execution WHERE parent_id = %s"
 
 
 def violations() -> list[str]:
@@ -53,8 +62,10 @@ def _complaints(plane: str, row: tuple[Any, ...], hints: list[tuple[Any, ...]]) 
         return ["it is over, and a hint is left"] if hints and not here.apart else []
     if (token is not None) != (status in ("running", "compensating") and worker != ""):
         return [f"lease {token}, worker {worker!r}"]
-    current = [hint for hint in hints if hint[1:3] == (revision, epoch)]
-    states = {state for _execution, _revision, _epoch, state, _token, _due in current}
+    if status != "compensating" and (lost := _lost_elsewhere(plane, row[0], hints)):
+        return lost
+    current = [hint for hint in hints if hint[6] == TURN and hint[1:3] == (revision, epoch)]
+    states = {hint[3] for hint in current}
     if status in ("pending", "running", "compensating"):
         return [] if LIVE in states else ["it has no live hint"]
     if status == "blocked":
@@ -72,5 +83,27 @@ def _waiting_complaints(plane: str, row: tuple[Any, ...]) -> list[str]:
     channels = [channel for channel in awaiting if isinstance(channel, str)]
     if not awaiting:
         return [] if row[8] is not None else ["it waits for nothing"]
+    if not channels and not _pending_of(plane, row[0], awaiting):
+        return [f"it waits for {awaiting}, which has ended"]
     unread = {channel for (channel,) in fetch(plane, UNREAD, [row[0]])}
     return ["it waits for a message that is there"] if unread & set(channels) else []
+
+
+def _lost_elsewhere(plane: str, execution_id: Any, hints: list[tuple[Any, ...]]) -> list[str]:
+    """What runs elsewhere and has nothing that brings it on: neither the hint of its attempt nor a live child."""
+    begun = fetch(plane, ELSEWHERE, [execution_id])
+    if not begun:
+        return []
+    attempts = {(hint[7], hint[8], hint[1]) for hint in hints if hint[6] != TURN}
+    children = {row[:2] for row in fetch(plane, CHILDREN, [execution_id]) if row[2] not in TERMINAL}
+    return [
+        f"its {kind} at {position}.{item} has nothing to go on by"
+        for position, item, kind, attempt in begun
+        if ((position, item) not in children if kind == "child" else (position, item, attempt + 1) not in attempts)
+    ]
+
+
+def _pending_of(plane: str, execution_id: Any, awaiting: list[Any]) -> bool:
+    """Whether anything of what is awaited is still under way."""
+    begun = {f"at:{row[0]}" for row in fetch(plane, ELSEWHERE, [execution_id])}
+    return any(begun & set(channels) for channels in awaiting)

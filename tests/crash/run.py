@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from django.db.models import Q
 
 from django_durable import InvalidTransition, PlaneUnavailable, UnknownTenant, clock
 from django_durable.models import Checkpoint, DispatchHint, Execution
+from django_durable.models.checkpoint import WHOLE
 from tests.crash import acts, between, liveness
 from tests.crash.acts import Act
 from tests.crash.faults import SPINE_LOST, Fault, Mode
@@ -23,13 +25,20 @@ from tests.crash.life import LONGEST, Life, Violation
 from tests.crash.places import here, rows
 from tests.crash.racer import Racer
 
-__all__ = ["Gate", "Observer", "Run"]
+__all__ = ["Gate", "Observer", "Run", "place_of"]
 
 T = TypeVar("T")
 TRIES = 4
 PROMISE_NOTHING = ("worker", "sweeper")
 """Processes that nobody waits for: they isolate what fails and do it at the next pass."""
 CONNECTION_LOST = (Mode.ERROR_BEFORE, Mode.ERROR_AFTER, Mode.ERROR_TWICE, Mode.PLANE_DOWN)
+
+
+def place_of(position: int, item: int, kind: str) -> str:
+    """How an idempotency key names the place of a body."""
+    if kind == "undo":
+        return f"undo.{position}"
+    return f"{position}.{item}" if item > WHOLE else str(position)
 
 
 class Observer:
@@ -247,13 +256,23 @@ class Run:
             gate.opened.set()
         recovery.result(LONGEST)
         if overtaken and life.role == "worker":
-            # A lease that lapsed by decree, not by its own clock, lets it run into one refusal; not further.
+            # A lease that lapsed by decree, not by its own clock, lets it run into one refusal for each execution and
+            # each step elsewhere that it had claimed; not further.
             begun = [call for call in Ledger().calls()[calls:] if call.process.endswith(str(id(life)))]
-            if len(begun) > (0 if life.outlived else 1):
+            apart = self.observer.see(self._keys_elsewhere)
+            claimed = Counter(call.key if call.key in apart else call.execution for call in begun)
+            if max(claimed.values(), default=0) > (0 if life.outlived else 1):
                 raise Violation(f"a thawed worker began more bodies: {begun}")
 
     def _token(self) -> Any:
-        return list(rows(Execution).values_list("lease_token", "status"))
+        attempts = list(rows(Checkpoint).exclude(queued_at=None).values_list("lease_token", "attempt"))
+        return list(rows(Execution).values_list("lease_token", "status")), attempts
+
+    def _keys_elsewhere(self) -> set[str]:
+        """The idempotency keys of steps that have been dispatched apart from their turn."""
+        columns = ("execution_id", "position", "item", "kind")
+        found = rows(Checkpoint).exclude(queued_at=None).values_list(*columns)
+        return {f"{execution_id}:{place_of(*place)}" for execution_id, *place in found}
 
     # -- what must hold at any time --------------------------------------------------------------------------
 
@@ -267,10 +286,10 @@ class Run:
     def _remember_what_was_done(self) -> None:
         done = self.observer.see(
             lambda: {
-                (str(execution_id), f"undo.{position}" if kind == "undo" else str(position))
-                for execution_id, position, kind in rows(Checkpoint)
+                (str(execution_id), place_of(position, item, kind))
+                for execution_id, position, item, kind in rows(Checkpoint)
                 .filter(kind__in=("step", "undo"), status__in=self._lasting)
-                .values_list("execution_id", "position", "kind")
+                .values_list("execution_id", "position", "item", "kind")
             }
         )
         self._done_before = (len(Ledger().calls()), done)

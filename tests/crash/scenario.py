@@ -32,6 +32,8 @@ class Scenario:
     letters: int = 0
     maybe_letters: int = 0
     notes: Mapping[str, int] = field(default_factory=dict)
+    of: str = ""
+    """Whose runs have the letters and notes, by the workflow's name; empty: every run."""
     unread: int = 0
     executions: int = 1
     times: Mapping[str, int] = field(default_factory=dict)

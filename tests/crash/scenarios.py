@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.crash.scenario import Scenario
 from tests.crash.scenarios_acted_on import ACTED_ON
 from tests.crash.scenarios_alone import ALONE
+from tests.crash.scenarios_elsewhere import ELSEWHERE
 from tests.crash.scenarios_messages import MESSAGES
 from tests.crash.scenarios_on_planes import ON_PLANES
 from tests.crash.scenarios_undone import UNDONE
@@ -12,7 +13,7 @@ from tests.crash.scenarios_versions import VERSIONS
 
 __all__ = ["COMPOSED", "SCENARIOS", "scenario"]
 
-COMPOSED = [*UNDONE, *MESSAGES, *VERSIONS]
+COMPOSED = [*UNDONE, *MESSAGES, *VERSIONS, *ELSEWHERE]
 """Those of composition."""
 
 SCENARIOS = [*ALONE, *ACTED_ON, *COMPOSED]

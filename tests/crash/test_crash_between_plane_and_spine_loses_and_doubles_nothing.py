@@ -30,6 +30,8 @@ NAMES = (
     "undo_of_a_cancelled_one_that_runs",
     "undo_of_a_failed_run",
     "undo_of_one_past_its_deadline",
+    "map_of_three_two_at_a_time",
+    "child_completed",
     *(one.name for one in ON_PLANES),
 )
 SOME = (

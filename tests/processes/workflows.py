@@ -8,7 +8,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from django_durable import Context, current_step, step, workflow
+from django_durable import Context, Retry, StepFailed, current_step, step, workflow
 
 FOLDER = Path(os.environ.get("EFFECTS", "."))
 
@@ -126,3 +126,65 @@ def conversing(ctx: Context, name: str) -> list[object]:
     sold = ctx.wait_for_event("sold", {"name": name})
     ctx.step(stand, f"{name}-b")
     return [change.payload, sold["n"], callback.wait()]
+
+
+REMOTE = "processes.elsewhere"
+"""A queue that only some workers serve."""
+
+
+@step
+def beating(text: str) -> str:
+    """Gives signs of life for a moment, then falls silent, but for its last attempt."""
+    write(f"begin {text} {current_step().attempt} {current_step().last_heartbeat}")
+    if current_step().attempt > 1:
+        return text
+    current_step().heartbeat({"at": 7})
+    wait_for_file(f"open-{text}")
+    return "late"
+
+
+@step
+def standing_once(text: str) -> str:
+    """Overruns its time in its first attempt."""
+    attempt = current_step().attempt
+    write(f"begin {text} {attempt}")
+    if attempt == 1:
+        wait_for_file(f"open-{text}")
+    return f"{text} {attempt}"
+
+
+@workflow("processes.elsewhere")
+def elsewhere(ctx: Context, name: str) -> str:
+    ctx.step(note, f"{name}-a")
+    ctx.step(stand.using(queue=REMOTE), f"{name}-b")
+    return ctx.step(note, f"{name}-c")
+
+
+@workflow("processes.deadly_elsewhere")
+def deadly_elsewhere(ctx: Context, name: str) -> None:
+    ctx.step(die.using(queue=REMOTE), name)
+
+
+@workflow("processes.cancellable_elsewhere")
+def cancellable_elsewhere(ctx: Context, name: str) -> None:
+    ctx.step(cancelled_seen.using(queue=REMOTE), name)
+
+
+@workflow("processes.silent_elsewhere")
+def silent_elsewhere(ctx: Context, name: str) -> str:
+    twice = Retry(max_attempts=2, initial=0.0)
+    return ctx.step(beating.using(queue=REMOTE, heartbeat_timeout=1.0, retry=twice), name)
+
+
+@workflow("processes.overrunning_elsewhere")
+def overrunning_elsewhere(ctx: Context, name: str) -> str:
+    twice = Retry(max_attempts=2, initial=0.0)
+    return ctx.step(standing_once.using(queue=REMOTE, timeout=0.5, retry=twice), name)
+
+
+@workflow("processes.unserved_elsewhere")
+def unserved_elsewhere(ctx: Context, name: str) -> str:
+    try:
+        return ctx.step(note.using(queue="processes.nobody", queue_timeout=0.5), name)
+    except StepFailed as error:
+        return error.error_type

@@ -17,12 +17,15 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine import elsewhere
 from django_durable.engine.journal import Record, row_for
 from django_durable.engine.standing import step_intent
-from django_durable.engine.transitions.family import start_child
+from django_durable.engine.transitions.family import start_only_child
 from django_durable.engine.transitions.fan_in import at
 from django_durable.engine.transitions.queue_expiry import expire_in_queue
 from django_durable.errors import ChildFailed, ExecutionCancelled, StepFailed, StepTimeout, qualified_name
 from django_durable.models.checkpoint import WHOLE
 from django_durable.payloads import decode, decode_failure
+
+LEAST_LOOK_SECONDS = 1.0
+"""Attempts that are yet to be dispatched are looked for at most so often."""
 
 
 class Elsewhere(Base):
@@ -37,7 +40,7 @@ class Elsewhere(Base):
             row["started_at"] = row["queued_at"]
             order = call.target.order_of_child(claim.using, call.args, call.kwargs, self._tenant_of_run)
             elsewhere.start_elsewhere(
-                session, [row], lambda: start_child(claim.using, claim.row, position, WHOLE, order)
+                session, [row], lambda: start_only_child(claim.using, claim.row, position, order)
             )
             return
         queue = call.target.options.queue or ""
@@ -73,8 +76,18 @@ class Elsewhere(Base):
     # -- waiting to be picked up -----------------------------------------------------------------------------
 
     def _first_expiry(self, begun: Iterable[tuple[Record, Call[Any]]]) -> datetime | None:
-        """When the first of these attempts will have waited too long to be picked up."""
-        return min((moment for record, call in begun if (moment := expiry_of(record, call))), default=None)
+        """When the first of these attempts may have waited too long to be picked up.
+
+        One that is yet to be dispatched, the next of one that is under way among them, is dispatched without this
+        turn: it is looked for again when the first of them could have waited long enough.
+        """
+        now = self._session.claim.now()
+        moments = (
+            expiry_of(record, call) or now + timedelta(seconds=max(limit, LEAST_LOOK_SECONDS))
+            for record, call in begun
+            if record.status == "pending" and (limit := queue_timeout_of(call)) is not None
+        )
+        return min(moments, default=None)
 
     def _expire_queued(self, begun: Iterable[tuple[Record, Call[Any]]]) -> bool:
         """Fail the attempts that have waited too long to be picked up; whether there were any."""
@@ -115,11 +128,16 @@ def expiry_of(record: Record, call: Call[Any]) -> datetime | None:
     """When an attempt that nobody has picked up yet fails for that; ``None``: never, or it has been."""
     if record.status != "pending" or record.kind != "step" or record.queued_at is None:
         return None
-    limit = call.target.options.queue_timeout if isinstance(call.target, Step) else None
+    limit = queue_timeout_of(call)
     if limit is None or record.begun > record.attempt:
         return None
     since = record.queued_at if record.wake_at is None else max(record.queued_at, record.wake_at)
     return since + timedelta(seconds=limit)
+
+
+def queue_timeout_of(call: Call[Any]) -> float | None:
+    """How many seconds an attempt may wait to be picked up."""
+    return call.target.options.queue_timeout if isinstance(call.target, Step) else None
 
 
 def all_ended(records: Sequence[Record]) -> bool:

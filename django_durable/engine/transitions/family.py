@@ -62,11 +62,13 @@ STORED = (
 )
 
 
-def start_child(using: str, parent: Mapping[str, Any], position: int, item: int, order: Order) -> None:
+def start_child(
+    using: str, parent: Mapping[str, Any], position: int, item: int, order: Order
+) -> dict[str, Any] | None:
     """Start a child for a pending checkpoint of its parent, whose row the caller holds.
 
     It lives on its parent's plane, under its parent's tenant. Where its key is taken it cannot start: that is its
-    end, and the parent's checkpoint says so.
+    end, which is for the caller to write into the parent's checkpoint.
     """
     born = replace(
         order,
@@ -77,18 +79,19 @@ def start_child(using: str, parent: Mapping[str, Any], position: int, item: int,
         root_id=parent["root_id"],
         correlation_id=order.correlation_id or parent["correlation_id"],
     )
-    if insert_execution(using, born) is None:
-        taken = ExecutionConflict(
-            f"key {order.key!r} of workflow {order.workflow!r} is taken by another execution; the child did not start"
-        )
-        settle(
-            using,
-            parent,
-            position,
-            item,
-            _failure(using, order.workflow, "", "failed", encode_failure(taken)),
-            Sql("1 = 1"),
-        )
+    if insert_execution(using, born) is not None:
+        return None
+    taken = ExecutionConflict(
+        f"key {order.key!r} of workflow {order.workflow!r} is taken by another execution; the child did not start"
+    )
+    return _failure(using, order.workflow, "", "failed", encode_failure(taken))
+
+
+def start_only_child(using: str, parent: Mapping[str, Any], position: int, order: Order) -> None:
+    """Start the child of a position that is no map; its parent's turn is running."""
+    ended = start_child(using, parent, position, WHOLE, order)
+    if ended is not None:
+        settle(using, parent, position, WHOLE, ended, Sql("1 = 1"))
 
 
 def store_order(order: Order) -> str:
@@ -97,12 +100,14 @@ def store_order(order: Order) -> str:
     return json.dumps({**stored, "run_after": order.run_after and order.run_after.isoformat()})
 
 
-def start_stored_child(using: str, parent: Mapping[str, Any], position: int, item: int, stored: str) -> None:
-    """Start a child that was stored with its item."""
+def start_stored_child(
+    using: str, parent: Mapping[str, Any], position: int, item: int, stored: str
+) -> dict[str, Any] | None:
+    """Start a child that was stored with its item; its end, where its key is taken."""
     order: dict[str, Any] = json.loads(stored)
     moment = order.get("run_after")
     order["run_after"] = None if moment is None else datetime.fromisoformat(moment)
-    start_child(using, parent, position, item, Order(**order))
+    return start_child(using, parent, position, item, Order(**order))
 
 
 def hold_parent(using: str, execution_id: UUID) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ from django_durable.sql import Sql, assignments, build, execute, fetch, field_of
 
 TABLE = Checkpoint._meta.db_table
 JOIN = Join._meta.db_table
+COUNTS = ("needs", "settled", "failed", "tolerated", "min_successful", "in_flight")
 
 
 def lock_owner(using: str, owner_id: UUID) -> dict[str, Any]:
@@ -69,22 +70,22 @@ def settle(
         told = [at(position), *([failed_at(position)] if failed else [])]
     else:
         told = [at(position)] if _count(using, row, position, failed) else []
-    if row["status"] == "waiting" and _is_awaited(using, row, told):
+    awaited = _awaited(row, told)
+    if awaited:
+        # Two that hold the row shared do not see each other's end: only who holds it alone knows to be the last.
         if not must_lock_exclusively(row["id"]) and is_postgres(connections[using]):
             raise MustWake(row["id"])
-        wake(using, row)
+        if any(isinstance(one, str) or not _any_pending(using, row["id"], one) for one in awaited):
+            wake(using, row)
     return True
 
 
-def _is_awaited(using: str, row: Mapping[str, Any], told: Sequence[str]) -> bool:
-    """Whether one of these channels is what the execution waits for; a list among them waits for all of its own."""
-    for awaited in json.loads(row["awaiting"] or "[]"):
-        if isinstance(awaited, str):
-            if awaited in told:
-                return True
-        elif any(channel in awaited for channel in told) and not _any_pending(using, row["id"], awaited):
-            return True
-    return False
+def _awaited(row: Mapping[str, Any], told: Sequence[str]) -> list[str | list[str]]:
+    """What the execution waits for of these channels; a list among it waits for all of its own."""
+    if row["status"] != "waiting":
+        return []
+    awaiting: list[str | list[str]] = json.loads(row["awaiting"] or "[]")
+    return [one for one in awaiting if (one in told if isinstance(one, str) else any(t in one for t in told))]
 
 
 def _any_pending(using: str, execution_id: UUID, channels: Sequence[str]) -> bool:
@@ -97,27 +98,43 @@ def _any_pending(using: str, execution_id: UUID, channels: Sequence[str]) -> boo
 
 def _count(using: str, row: Mapping[str, Any], position: int, failed: bool) -> bool:
     """Count an item that has ended, and start the next one in its place; whether the whole is over."""
+    join = _tally(using, row, position, failed)
+    if join is None:
+        return False
+    unstarted = join.settled + join.in_flight < join.needs
+    if unstarted and not join.is_decided and start_items(using, row, position, 1):
+        return False
+    return join.in_flight == 0
+
+
+def _tally(using: str, row: Mapping[str, Any], position: int, failed: bool) -> Join | None:
+    """Count the end of one item; the counts with it."""
     statement = build(
         f"UPDATE {JOIN} SET settled = settled + 1, failed = failed + {int(failed)}, in_flight = in_flight - 1"
-        " WHERE execution_id = {id} AND position = {position}"
-        " RETURNING needs, settled, failed, tolerated, min_successful, in_flight",
+        f" WHERE execution_id = {{id}} AND position = {{position}} RETURNING {', '.join(COUNTS)}",
         id=value(connections[using], field_of(Join, "execution_id"), row["id"]),
         position=value(connections[using], field_of(Join, "position"), position),
     )
     counted = fetch(using, statement)
-    if not counted:
-        return False
-    needs, settled, failures, tolerated, min_successful, in_flight = counted[0]
-    enough = (tolerated is not None and failures > tolerated) or (
-        min_successful is not None and settled - failures >= min_successful
-    )
-    if not enough and settled + in_flight < needs and start_next(using, row, position):
-        return False
-    return bool(in_flight == 0)
+    return Join(**dict(zip(COUNTS, counted[0], strict=True))) if counted else None
 
 
-def start_next(using: str, row: Mapping[str, Any], position: int) -> bool:
-    """Start the first item of a map that has not been started; whether there was one."""
+def start_items(using: str, row: Mapping[str, Any], position: int, room: int) -> int:
+    """Start so many items of a map that have not been started, in their order; how many are under way.
+
+    One that ends by being started (a child whose key is taken) is counted, and another one takes its place.
+    """
+    started = 0
+    while started < room and (under_way := _start_next(using, row, position)) is not None:
+        if under_way:
+            started += 1
+        elif (join := _tally(using, row, position, failed=True)) is None or join.is_decided:
+            break
+    return started
+
+
+def _start_next(using: str, row: Mapping[str, Any], position: int) -> bool | None:
+    """Start the first item that has not been started; whether it is under way, ``None``: there is none."""
     following = (
         Checkpoint.objects.using(using)
         .filter(execution_id=row["id"], position=position, item__gt=WHOLE, status="pending", queued_at=None)
@@ -126,14 +143,21 @@ def start_next(using: str, row: Mapping[str, Any], position: int) -> bool:
         .first()
     )
     if following is None:
-        return False
+        return None
     connection = connections[using]
     item = following["item"]
+    ended: Mapping[str, Any] = {}
+    if following["kind"] == "child":
+        from django_durable.engine.transitions.family import start_stored_child
+
+        ended = start_stored_child(using, row, position, item, following["encoded_input"] or "") or {}
+    else:
+        SpineWork(using).publish(step_intent(row, position, item, 1, following["queue"])).run()
     execute(
         using,
         build(
             f"UPDATE {TABLE} AS c SET {{sets}} WHERE {{here}}",
-            sets=assignments(connection, Checkpoint, {"queued_at": sql_now(connection)}),
+            sets=assignments(connection, Checkpoint, {"queued_at": sql_now(connection), **ended}),
             here=this_checkpoint(using, row["id"], position, item, "c."),
         ),
     )
@@ -145,13 +169,7 @@ def start_next(using: str, row: Mapping[str, Any], position: int) -> bool:
             position=value(connection, field_of(Join, "position"), position),
         ),
     )
-    if following["kind"] == "child":
-        from django_durable.engine.transitions.family import start_stored_child
-
-        start_stored_child(using, row, position, item, following["encoded_input"] or "")
-    else:
-        SpineWork(using).publish(step_intent(row, position, item, 1, following["queue"])).run()
-    return True
+    return not ended
 
 
 def this_checkpoint(using: str, execution_id: UUID, position: int, item: int, alias: str = "") -> Sql:

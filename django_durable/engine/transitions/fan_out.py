@@ -10,7 +10,7 @@ from django.db import connections, transaction
 
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
-from django_durable.engine.transitions.fan_in import start_next
+from django_durable.engine.transitions.fan_in import start_items
 from django_durable.engine.transitions.wait import lock_fenced
 from django_durable.models import Join
 from django_durable.sql import execute, insert_row
@@ -41,7 +41,7 @@ def begin_items(using: str, row: Mapping[str, Any], plan: Plan) -> None:
         "concurrency": plan.concurrency,
     }
     execute(using, insert_row(connections[using], Join, values))
-    _fill(using, row, plan.position, plan.concurrency)
+    start_items(using, row, plan.position, plan.concurrency)
 
 
 def refill(claim: Claimed, position: int) -> bool | None:
@@ -55,13 +55,6 @@ def refill(claim: Claimed, position: int) -> bool | None:
             if join is None:
                 return False
             room = join.concurrency - join.in_flight
-            return _fill(claim.using, claim.row, position, room) > 0 if not join.is_decided else False
+            return start_items(claim.using, claim.row, position, room) > 0 if not join.is_decided else False
 
     return repeated(claim.using, attempt)
-
-
-def _fill(using: str, row: Mapping[str, Any], position: int, room: int) -> int:
-    started = 0
-    while started < room and start_next(using, row, position):
-        started += 1
-    return started

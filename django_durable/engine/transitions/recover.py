@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from django_durable.engine.lease_state import Lease
 from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.standing import standing_intent
 from django_durable.engine.telling import tell
-from django_durable.engine.transitions import SOURCES
+from django_durable.engine.transitions import TAKES_RESULTS
 from django_durable.engine.transitions.claim import Odd, Terms
 from django_durable.engine.transitions.family import close_children, hold, hold_parent, tell_parent
 from django_durable.engine.transitions.leave import (
@@ -217,14 +217,14 @@ def _bury(using: str, row: Mapping[str, Any], parent: Parent, takeovers: str) ->
     _end(using, row, parent, "dead", encode_failure(lost), more)
 
 
-def bury_for(using: str, execution_id: UUID, why: str) -> None:
-    """End an execution as ``dead`` because of something that it has running elsewhere."""
+def bury_for(using: str, execution_id: UUID, why: str, still: Callable[[], bool]) -> None:
+    """End an execution as ``dead`` because of something that it has running elsewhere, if that is ``still`` so."""
 
     def attempt() -> None:
         with transaction.atomic(using=using):
             parent = hold_parent(using, execution_id)
             _now, row = lock_execution(using, execution_id)
-            if row["status"] in SOURCES["bury"]:
+            if row["status"] in TAKES_RESULTS and not row["ending_as"] and still():
                 lost = WorkerLost(f"worker lost: {why}; the cap is {cap_of(row)} (MAX_RECOVERIES)")
                 _end(using, row, parent, "dead", encode_failure(lost), {})
 

@@ -95,12 +95,14 @@ def _claim(using: str, terms: Terms, odd: Odd) -> ClaimedStep | None:
             work.acknowledge(odd.hint_id, odd.token).run()
             return None
         lost = found["begun"] > found["attempt"]
-        recoveries = found["recoveries"] + int(lost)
+        # Who hands an attempt back gives its token up, and has counted what is to be counted.
+        recoveries = found["recoveries"] + int(lost and found["lease_token"] is not None)
         if recoveries <= cap_of(row):
             _take(using, odd, found, recoveries)
             return _claimed(using, terms, odd, row, found, now, sent_at, lost)
-    # Past the cap the execution is dead: that locks its row exclusively.
-    bury_for(using, odd.execution_id, f"step {found['name']!r} lost its worker {recoveries} times")
+    # Past the cap the execution is dead: that locks its row exclusively, and looks again.
+    why = f"step {found['name']!r} lost its worker {recoveries} times"
+    bury_for(using, odd.execution_id, why, lambda: _read(using, odd) is not None)
     return None
 
 

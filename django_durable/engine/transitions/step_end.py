@@ -24,6 +24,7 @@ from django_durable.engine.transitions.fan_in import (
     this_checkpoint,
 )
 from django_durable.engine.transitions.step_claim import ClaimedStep
+from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Checkpoint, Execution
 from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, value
 
@@ -62,12 +63,17 @@ def amend_step(claim: ClaimedStep, changes: Mapping[str, Any]) -> bool:
     return _while_wanted(claim, lambda _row: _amend(claim, changes))
 
 
-def hand_back(claim: ClaimedStep, *, delay: float = 0.0, begun: bool = False) -> bool:
-    """Give the attempt up: the same one is due again after ``delay`` seconds. ``begun``: its body had started."""
+def hand_back(claim: ClaimedStep, *, delay: float = 0.0, begun: bool = False, crashed: bool = False) -> bool:
+    """Give the attempt up: the same one is due again after ``delay`` seconds.
+
+    ``begun``: its body had started; ``crashed``: and ended as a process does, which counts like the loss of one.
+    """
 
     def attempt() -> bool:
         work = SpineWork(claim.using)
-        changes = {"lease_token": None, **({} if begun else {"begun": claim.record.attempt})}
+        changes: dict[str, Any] = {"lease_token": None, **({} if begun else {"begun": claim.record.attempt})}
+        if crashed:
+            changes["recoveries"] = Sql("c.recoveries + 1")
         held = _amend(claim, changes)
         work.put_back(claim.hint_id, claim.token, sql_after(connections[work.spine], delay)).run()
         return held
@@ -106,7 +112,10 @@ def _while_wanted(claim: ClaimedStep, act: Callable[[dict[str, Any]], bool]) -> 
 
     def attempt() -> bool:
         with transaction.atomic(using=claim.using):
-            row = lock_owner(claim.using, claim.id)
+            try:
+                row = lock_owner(claim.using, claim.id)
+            except (ExecutionNotFound, PlaneUnavailable):
+                return False  # it has moved to another plane, or does so now: under another epoch
             wanted = row["status"] in TAKES_RESULTS and row["cancel_requested_at"] is None
             return wanted and row["epoch"] == claim.row["epoch"] and act(row)
 
