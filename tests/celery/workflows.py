@@ -37,6 +37,18 @@ def stand(text: str) -> str:
     return text
 
 
+@step(queue="heavy")
+def heavy(text: str) -> str:
+    write(f"heavy {text}")
+    return text
+
+
+@step
+def light(text: str) -> str:
+    write(f"light {text}")
+    return text
+
+
 @step
 def refuse(text: str) -> str:
     raise ValueError(f"cannot do {text}")
@@ -55,6 +67,20 @@ def use_database(text: str) -> str:
 def quick(ctx: Context, text: str) -> str:
     ctx.step(note, f"{text}-a")
     return ctx.step(note, f"{text}-b")
+
+
+@workflow("celery.spread")
+def spread(ctx: Context, count: int) -> list[str]:
+    texts = [str(number) for number in range(count)]
+    alone = ctx.submit(light, "alone")
+    mapped = ctx.map(heavy, texts, concurrency=3)
+    children = ctx.map(spread_child, texts, concurrency=3)
+    return [ctx.step(heavy, "first"), alone.result(), *mapped, *children]
+
+
+@workflow("celery.spread_child")
+def spread_child(ctx: Context, text: str) -> str:
+    return ctx.step(light, f"child-{text}")
 
 
 @workflow("celery.nap")
