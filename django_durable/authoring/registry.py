@@ -153,9 +153,10 @@ def served_hashes() -> tuple[str, ...]:
 
 
 def declared_queues() -> set[str]:
-    """The queues that declarations name."""
+    """The queues that declarations name, of workflows and of steps."""
     _name_all()
-    return {w.options.queue for w in _workflows.values() if w.options.queue}
+    named = {w.options.queue for w in _workflows.values()} | {s.options.queue for s in _steps.values()}
+    return {queue for queue in named if queue}
 
 
 def code_digest() -> str:

@@ -1,4 +1,4 @@
-"""Without ``-Q`` a worker serves every queue that a workflow declares; ``-Q`` and ``-X`` are obeyed."""
+"""Without ``-Q`` a worker serves every queue that a workflow or step declares; ``-Q`` and ``-X`` are obeyed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Celery:
 
 
 def test_a_plain_worker_serves_all_of_them(app: Celery) -> None:
-    assert {"celery", "durable", "elsewhere"} <= served(app)
+    assert {"celery", "durable", "elsewhere", "of a step"} <= served(app)
 
 
 def test_an_excluded_queue_is_not_served(app: Celery) -> None:
