@@ -134,3 +134,15 @@ def queries(ctx: Context, text: str) -> str:
 @workflow("celery.elsewhere", queue="elsewhere")
 def elsewhere(ctx: Context, text: str) -> str:
     return ctx.step(note, text)
+
+
+@step(queue="of a step")
+def carry(text: str) -> str:
+    write(text)
+    return text
+
+
+@workflow("celery.sent_away")
+def sent_away(ctx: Context, text: str) -> list[str]:
+    """A step on a queue that only steps name, and a map on the execution's own."""
+    return [ctx.step(carry, f"{text}-a"), *ctx.map(note, [f"{text}-b", f"{text}-c"])]

@@ -216,3 +216,26 @@ def test_a_broker_message_runs_a_step_once() -> None:
     drain()
     assert ran == [1]
     assert Execution.objects.get(pk=execution.pk).output == 1
+
+
+@step
+def undone() -> None:
+    ran.append(-1)
+
+
+@workflow("outlives.gives_up")
+def gives_up(ctx: Context) -> None:
+    ctx.compensate(undone)
+    ctx.submit(impatient, 1)
+    raise ValueError("enough")
+
+
+def test_a_run_that_is_undone_takes_its_steps_elsewhere_back() -> None:
+    execution = gives_up.start()
+    the_turn()
+    assert Execution.objects.get(pk=execution.pk).status == "compensating"
+    assert [hint.kind for hint in DispatchHint.objects.all()] == [DispatchHint.Kind.TURN]
+    drain()
+    assert ran == [-1]
+    assert Execution.objects.get(pk=execution.pk).status == "failed"
+    assert not DispatchHint.objects.exists()

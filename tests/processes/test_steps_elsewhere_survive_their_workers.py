@@ -6,12 +6,13 @@ from django_durable.models import Checkpoint, DispatchHint
 from tests.processes.shop import Shop
 from tests.processes.workflows import REMOTE
 
+TURNS = ("--queues", "durable")
 SERVES = ("--queues", REMOTE)
 BOTH = ("--queues", f"durable,{REMOTE}")
 
 
 def test_only_a_worker_of_its_queue_runs_it(shop: Shop) -> None:
-    turns = shop.worker()
+    turns = shop.worker(*TURNS)
     execution = shop.start("elsewhere", "x")
     shop.wait_for_status(execution, "waiting")
     assert shop.effects() == ["begin x-a", "end x-a"]
@@ -26,7 +27,7 @@ def test_only_a_worker_of_its_queue_runs_it(shop: Shop) -> None:
 
 
 def test_a_killed_worker_is_replaced_and_there_is_one_result(shop: Shop) -> None:
-    shop.worker()
+    shop.worker(*TURNS)
     first = shop.worker(*SERVES)
     execution = shop.start("elsewhere", "x")
     shop.wait_for_effect("begin x-b")
@@ -42,7 +43,7 @@ def test_a_killed_worker_is_replaced_and_there_is_one_result(shop: Shop) -> None
 
 def test_a_step_that_always_kills_its_process_makes_the_execution_dead(shop: Shop) -> None:
     shop.durable["MAX_RECOVERIES"] = 1
-    shop.worker()
+    shop.worker(*TURNS)
     execution = shop.start("deadly_elsewhere", "x")
     for number in range(2):
         worker = shop.worker(*SERVES)
@@ -57,7 +58,7 @@ def test_a_step_that_always_kills_its_process_makes_the_execution_dead(shop: Sho
 
 def test_a_shutdown_hands_it_to_another_worker_at_once(shop: Shop) -> None:
     shop.durable |= {"LEASE_SECONDS": 30.0, "WORKER_SHUTDOWN_SECONDS": 0.5}
-    shop.worker()
+    shop.worker(*TURNS)
     first = shop.worker(*SERVES)
     execution = shop.start("elsewhere", "x")
     shop.wait_for_effect("begin x-b")
@@ -95,7 +96,7 @@ def test_an_attempt_that_overruns_is_followed_by_the_next(shop: Shop) -> None:
 
 
 def test_what_nobody_picks_up_fails_in_time(shop: Shop) -> None:
-    shop.worker()
+    shop.worker(*TURNS)
     execution = shop.start("unserved_elsewhere", "x")
     done = shop.wait_for_status(execution, "completed")
     assert done.output == "django_durable.errors.StepTimeout"

@@ -95,9 +95,11 @@ def begin_after_failure(claim: Claimed, pages: Pages, ending: Ending, *, family:
     """
     changes = {**_BEGUN, **ending.columns(), "revision": Sql("e.revision + 1")}
     consequences = [*pages.consequences(claim), cancel_pending(claim.using, claim.id, but_undo=True)]
-    work = SpineWork(claim.using).acknowledge(claim.hint_id, claim.token).publish(claim.intent())
+    work = SpineWork(claim.using)
     if not family:
+        work.acknowledge(claim.hint_id, claim.token).publish(claim.intent())
         return run_fenced(claim, changes, consequences, work)
+    work.delete_all(claim.id).publish(claim.intent())  # whoever runs a step of it finds its lease gone
 
     def attempt() -> bool:
         with transaction.atomic(using=claim.using):
