@@ -72,7 +72,7 @@ def test_a_sender_that_commits_late_is_seen_by_the_wait_that_came_after_it(monke
         reached.set()
         return wait.wait_for_messages(*args, **kwargs)
 
-    monkeypatch.setattr("django_durable.engine.session.wait_for_messages", arrive_and_wait)
+    monkeypatch.setattr("django_durable.engine.turn_writing.wait_for_messages", arrive_and_wait)
     [claimed] = claim()
     sender = Aside(send_and_linger)
     sender.start()
