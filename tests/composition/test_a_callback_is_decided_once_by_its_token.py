@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.test import override_settings
@@ -23,6 +24,7 @@ from django_durable import (
 )
 from django_durable.models import Message
 from django_durable.testing import DurableKit
+from tests.driving import USING
 
 pytest_plugins = ["django_durable.testing.plugin"]
 
@@ -112,7 +114,7 @@ def test_only_the_first_decision_counts_also_after_the_end(durable: DurableKit) 
 
 def test_a_decision_in_a_rolled_back_transaction_is_none(durable: DurableKit) -> None:
     execution = durable.run(payment)
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with pytest.raises(RuntimeError), transaction.atomic(using=USING):
         complete_callback(handed_out[0], 1)
         raise RuntimeError
     assert complete_callback(handed_out[0], 2) is True
@@ -177,7 +179,7 @@ def test_a_token_with_another_signature_finds_nothing(durable: DurableKit) -> No
 
 
 def test_the_url_stands_below_the_base_url(durable: DurableKit) -> None:
-    with override_settings(DURABLE={"CALLBACK_BASE_URL": "https://shop.example/durable/"}):
+    with override_settings(DURABLE={**settings.DURABLE, "CALLBACK_BASE_URL": "https://shop.example/durable/"}):
         url = durable.run(with_url).output
     assert url is not None
     assert url.startswith("https://shop.example/durable/callbacks/")

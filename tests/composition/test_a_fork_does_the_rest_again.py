@@ -15,6 +15,7 @@ from django_durable.clock import read_now
 from django_durable.models import Checkpoint, Message, OperatorAction, OperatorNote
 from django_durable.testing import DurableKit, assert_replays, export_history
 from tests.calling import durable as command
+from tests.driving import USING
 
 pytest_plugins = ["django_durable.testing.plugin"]
 pytestmark = pytest.mark.django_db
@@ -95,7 +96,7 @@ def test_what_it_inherits_and_what_it_does_not(durable: DurableKit, source: Exec
     assert (forked.key, forked.run, forked.chain_id, forked.root_id) == (None, 1, forked.pk, forked.pk)
     assert (forked.forked_from, forked.fork_position, forked.parent_id) == (source.pk, 4, None)
     assert (forked.started_at, forked.finished_at, forked.output, forked.error) == (None, None, None, None)
-    assert forked.deadline is not None and forked.deadline > read_now("default")
+    assert forked.deadline is not None and forked.deadline > read_now(USING)
     assert flow.get("k").pk == source.pk
     durable.run_until_idle()
     assert Execution.objects.locate(forked.pk).status == "completed"

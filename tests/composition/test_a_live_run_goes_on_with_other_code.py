@@ -14,7 +14,7 @@ from django_durable.models import DispatchHint, OperatorNote
 from django_durable.operators.doctor import examine
 from django_durable.testing import DurableKit
 from tests.calling import durable as command
-from tests.driving import claim
+from tests.driving import USING, claim
 
 pytest_plugins = ["django_durable.testing.plugin"]
 pytestmark = pytest.mark.django_db
@@ -127,7 +127,7 @@ def test_a_blocked_one_goes_on_at_once(durable: DurableKit) -> None:
     execution = flow_1.start()
     registry.forget(flow_1)
     try:
-        assert block_unknown("default") == 1
+        assert block_unknown(USING) == 1
         located(execution).move_to_version("2", actor="ann")
         durable.on_wait("go", lambda waiting: waiting.signal("go"))
         durable.run_until_idle()

@@ -138,7 +138,7 @@ def test_an_item_that_had_to_wait_for_its_place_fails_if_nobody_picks_it_up(movi
 
 
 def test_handing_it_back_at_a_shutdown_is_no_crash(settings: Any) -> None:
-    settings.DURABLE = {"MAX_RECOVERIES": 1}
+    settings.DURABLE = {**settings.DURABLE, "MAX_RECOVERIES": 1}
     execution = waits.start()
     the_turn()
     for _ in range(5):
@@ -150,7 +150,7 @@ def test_handing_it_back_at_a_shutdown_is_no_crash(settings: Any) -> None:
 
 
 def test_lost_workers_are_counted_up_to_the_cap(settings: Any) -> None:
-    settings.DURABLE = {"MAX_RECOVERIES": 2}
+    settings.DURABLE = {**settings.DURABLE, "MAX_RECOVERIES": 2}
     execution = waits.start()
     the_turn()
     starts = 0
@@ -166,7 +166,7 @@ def test_lost_workers_are_counted_up_to_the_cap(settings: Any) -> None:
 
 
 def test_a_body_that_quits_counts_like_a_crash(settings: Any, moving_clock: None) -> None:
-    settings.DURABLE = {"MAX_RECOVERIES": 2}
+    settings.DURABLE = {**settings.DURABLE, "MAX_RECOVERIES": 2}
     execution = lethal.start()
     for _ in range(6):
         drain()

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import transaction
 from django.test import override_settings
 
@@ -16,6 +17,7 @@ from django_durable.events import publish
 from django_durable.models import EventRow, EventTaken, EventWait
 from django_durable.runtime import event_sweeps
 from django_durable.testing import DurableKit
+from tests.driving import USING
 
 pytest_plugins = ["django_durable.testing.plugin"]
 
@@ -94,7 +96,7 @@ def test_an_event_past_its_retention_is_not_taken_and_is_deleted(durable: Durabl
     publish("order.paid", "new")
     durable.run_until_idle()
     assert outputs(execution) == [["new"]]
-    event_sweeps.forget_events("default")
+    event_sweeps.forget_events(USING)
     assert [row.payload for row in EventRow.objects.all()] == ['"new"']
 
 
@@ -107,8 +109,8 @@ def test_old_events_are_deleted_with_their_receipts_a_batch_at_a_time(
         publish("order.paid", number)
     durable.run_until_idle()
     assert outputs(execution) == [[0]]
-    EventRow.objects.update(published_at=read_now("default") - timedelta(days=8))
-    assert [event_sweeps.forget_events("default") for _ in range(3)] == [2, 1, 0]
+    EventRow.objects.update(published_at=read_now(USING) - timedelta(days=8))
+    assert [event_sweeps.forget_events(USING) for _ in range(3)] == [2, 1, 0]
     assert not EventTaken.objects.exists()
 
 
@@ -125,7 +127,7 @@ def test_a_repeated_publication_is_one_event(durable: DurableKit) -> None:
 
 def test_an_event_in_a_rolled_back_transaction_never_happened(durable: DurableKit) -> None:
     execution = durable.run(listener, None)
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with pytest.raises(RuntimeError), transaction.atomic(using=USING):
         publish("order.paid", 1)
         raise RuntimeError
     durable.run_until_idle()
@@ -158,7 +160,7 @@ def test_more_items_than_are_marked_and_values_under_a_codec_match_as_well(durab
     publish("order.paid", {**{str(number): number for number in range(100)}, "id": 5, "n": 1})
     durable.run_until_idle()
     assert outputs(execution)[0][0]["n"] == 1
-    with override_settings(DURABLE={"CODECS": ["tests.composition.reversing.Reversing"]}):
+    with override_settings(DURABLE={**settings.DURABLE, "CODECS": ["tests.composition.reversing.Reversing"]}):
         coded = durable.run(listener, {"id": 5})
         publish("order.paid", {"id": 5})
         assert EventRow.objects.latest("pk").marks == "*"
@@ -192,7 +194,7 @@ def test_more_waiters_than_one_search_wakes_are_all_told(
     monkeypatch.setattr(engine, "WAKES", 2)
     executions = [durable.run(listener, None) for _ in range(5)]
     event = publish("order.paid", 1)
-    assert [engine.tell_waiters("default", event) for _ in range(4)] == [2, 2, 1, 0]
+    assert [engine.tell_waiters(USING, event) for _ in range(4)] == [2, 2, 1, 0]
     assert EventRow.objects.get().told_up_to is None
     durable.run_until_idle()
     assert outputs(*executions) == [[1]] * 5
@@ -201,7 +203,7 @@ def test_more_waiters_than_one_search_wakes_are_all_told(
 def test_registrations_of_what_has_ended_are_swept(durable: DurableKit) -> None:
     ended, waiting = durable.run(listener, None), durable.run(listener, None)
     ended.cancel()
-    assert event_sweeps.drop_ended_waits("default") == 1
+    assert event_sweeps.drop_ended_waits(USING) == 1
     assert EventWait.objects.get().execution_id == waiting.pk
 
 

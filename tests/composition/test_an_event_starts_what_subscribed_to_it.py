@@ -14,6 +14,7 @@ from django_durable.authoring.workflow import Workflow
 from django_durable.events import publish
 from django_durable.models import EventRow, EventTaken
 from django_durable.testing import DurableKit
+from tests.driving import USING
 
 pytest_plugins = ["django_durable.testing.plugin"]
 
@@ -92,7 +93,7 @@ def test_args_are_by_position_by_name_or_the_first(durable: DurableKit, made: An
 
 def test_a_rolled_back_publication_starts_nothing(durable: DurableKit) -> None:
     by_payload.on_event("sold")
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with pytest.raises(RuntimeError), transaction.atomic(using=USING):
         publish("sold", 1)
         raise RuntimeError
     assert not of(by_payload)

@@ -25,7 +25,7 @@ from django_durable.engine.transitions.continuation import Successor, continue_a
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import DispatchHint, Message
 from django_durable.testing import DurableKit, assert_replays, export_history
-from tests.driving import claim, drain
+from tests.driving import USING, claim, drain
 
 pytest_plugins = ["django_durable.testing.plugin"]
 pytestmark = pytest.mark.django_db
@@ -218,7 +218,7 @@ def test_the_timeout_runs_over_the_whole_chain(durable: DurableKit) -> None:
     durable.advance(timedelta(minutes=40))
     execution.signal("go", "more")
     durable.run_until_idle()
-    assert latest(execution).deadline - read_now("default") < timedelta(minutes=20, seconds=5)
+    assert latest(execution).deadline - read_now(USING) < timedelta(minutes=20, seconds=5)
     durable.advance(timedelta(minutes=21))
     durable.run_until_idle()
     assert [row.status for row in chain(execution)] == ["continued", "timed_out"]

@@ -21,7 +21,7 @@ from django_durable.payloads import decode
 from django_durable.runtime.event_sweeps import tell_of_events
 from tests.crash.racer import Racer
 from tests.db.racing import Transaction, claim_one, racers
-from tests.driving import drain
+from tests.driving import USING, drain
 from tests.services.project import Project
 
 
@@ -88,10 +88,10 @@ def test_a_publisher_that_dies_after_its_commit_is_finished_by_the_sweep(
         patch.setattr("django_durable.events.tell_waiters", lambda *args: 0)
         sold(1)
     assert drain() == 0
-    assert tell_of_events("default") == 1
+    assert tell_of_events(USING) == 1
     assert drain() == 1
     assert output(execution) == [1]
-    assert tell_of_events("default") == 0
+    assert tell_of_events(USING) == 0
 
 
 def test_publisher_and_sweep_at_once_wake_it_once(project: Project) -> None:
@@ -238,7 +238,7 @@ def test_many_publishers_and_listeners_lose_nothing(project: Project) -> None:
     finally:
         for side in sides:
             side.close()
-    tell_of_events("default")
+    tell_of_events(USING)
     drain()
     assert [sorted(output(execution)) for execution in executions] == [list(range(8))] * 3
     assert EventTaken.objects.count() == 24

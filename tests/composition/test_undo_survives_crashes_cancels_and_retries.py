@@ -27,6 +27,7 @@ from django_durable.signals import execution_finished
 from django_durable.testing import DurableKit, fail_step, stub_step
 from testproject.shop.models import Order
 from tests.composition.trips import block, book, during, keys, log, note, refuse, trip, unbook, undone
+from tests.driving import USING
 
 pytest_plugins = ["django_durable.testing.plugin"]
 pytestmark = pytest.mark.django_db
@@ -128,7 +129,7 @@ def test_cancel_undoes_from_every_state(durable: DurableKit, state: str) -> None
         execution.signal("go")
         registry.forget(trip)
         try:
-            block_unknown("default")
+            block_unknown(USING)
         finally:
             registry.add_workflow(trip)
     execution.refresh_from_db()
@@ -367,10 +368,10 @@ def test_an_epoch_bump_and_a_lost_hint_leave_the_undo_to_be_carried_on(durable: 
     execution = trip.using(tenant="acme").start("wait")
     durable.run_until_idle()
     execution.cancel()
-    bump_epoch("default", "acme")
+    bump_epoch(USING, "acme")
     DispatchHint.objects.all().delete()
     assert liveness_violations("default") == [execution.pk]
-    assert rebuild_everything("default") == 1
+    assert rebuild_everything(USING) == 1
     durable.run_until_idle()
     execution.refresh_from_db()
     assert (execution.status, log[-3:]) == ("cancelled", UNBOOKED)
@@ -381,7 +382,7 @@ def test_an_epoch_bump_of_a_cancelled_run_still_under_way_leads_to_its_undo(dura
 
     def cancel_and_bump() -> None:
         execution.cancel()
-        bump_epoch("default", "acme")
+        bump_epoch(USING, "acme")
 
     during["book b"] = cancel_and_bump
     durable.run_until_idle()

@@ -22,7 +22,7 @@ from django_durable import (
 )
 from django_durable.models import Message
 from django_durable.testing import DurableKit
-from tests.driving import drain
+from tests.driving import USING, drain
 from tests.services.project import Project
 
 pytest_plugins = ["django_durable.testing.plugin"]
@@ -200,7 +200,7 @@ def test_what_cannot_be_stored_is_refused_before_anything_happens(durable: Durab
 
 def test_waiting_for_a_reply_inside_a_transaction_is_refused_and_sends_nothing(durable: DurableKit) -> None:
     execution = durable.run(cart)
-    with pytest.raises(InvalidTransition, match="inside a transaction"), transaction.atomic():
+    with pytest.raises(InvalidTransition, match="inside a transaction"), transaction.atomic(using=USING):
         execution.send_update("add", {"item": "nails"}, timeout=5)
     assert not Message.objects.exists()
 
