@@ -12,7 +12,7 @@ from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
 from django_durable.engine.persistence import persistently
 from django_durable.engine.transitions.step_claim import ClaimedStep
-from django_durable.engine.transitions.step_end import amend_step, hand_back, is_recorded, settle_step, try_again
+from django_durable.engine.transitions.step_end import amend_step, hand_back, own_record, settle_step, try_again
 from django_durable.errors import DurableError
 from django_durable.models.checkpoint import WHOLE
 
@@ -103,7 +103,8 @@ class StepSession:
         return True
 
     def load(self) -> None:
-        """Nothing: an attempt elsewhere knows its own checkpoint only."""
+        """Read the attempt's own checkpoint, which a commit may have changed whose answer was lost."""
+        self.history[self.claim.record.position] = persistently(self, lambda: own_record(self.claim))
 
     def touch(self) -> bool:
         """Write the checkpoint without changing it, under the token."""
@@ -123,7 +124,7 @@ class StepSession:
 
         def attempt() -> bool:
             nonlocal tried
-            if tried and changes["status"] in ENDED and is_recorded(self.claim) == changes["status"]:
+            if tried and changes["status"] in ENDED and own_record(self.claim).status == changes["status"]:
                 return True
             tried = True
             return bool(write())

@@ -24,6 +24,7 @@ from django_durable.engine.locking import lock_execution
 from django_durable.engine.standing import dispatched
 from django_durable.engine.transitions import SOURCES, TAKES_RESULTS
 from django_durable.engine.transitions.leave import dead_letter
+from django_durable.engine.transitions.overlooked import is_overlooked, wake_overlooked
 from django_durable.engine.transitions.republish import republish, republish_steps
 from django_durable.engine.transitions.unknown import block_unclaimable
 from django_durable.engine.transitions.verbs import insert_action
@@ -235,6 +236,27 @@ def rebuild_steps(plane: str) -> int:
         found = _found(plane, f"steps {status}", _by_key(rows.filter(status=status)), choose)
         rebuilt += sum(_rebuild_steps(plane, execution_id) for execution_id, _same in found)
     return rebuilt
+
+
+def wake_parents(plane: str) -> int:
+    """Runs that wait for something elsewhere that has ended, or for a child that is gone, go on."""
+    rows = Execution._base_manager.using(plane).filter(status="waiting", moving=False)
+
+    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
+        waiting = rows.filter(pk__in=keys, awaiting__contains="at:").values("id", "awaiting")
+        overlooked = {row["id"] for row in waiting if is_overlooked(plane, row)}
+        return [(key, key) for key in keys if key in overlooked]
+
+    found = _found(plane, "parents", _by_key(rows), choose)
+    return sum(_wake(plane, execution_id) for execution_id, _same in found)
+
+
+def _wake(plane: str, execution_id: UUID) -> int:
+    try:
+        return int(wake_overlooked(plane, execution_id))
+    except Exception as error:
+        report(error, "execution %s could not be woken", execution_id)
+        return 0
 
 
 def _rebuild_steps(plane: str, execution_id: UUID) -> int:

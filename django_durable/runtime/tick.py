@@ -33,6 +33,7 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "routes": (600.0, sweeps.drop_unused_routes),
     "rebuild": (180.0, sweeps.rebuild_hints),
     "steps": (180.0, sweeps.rebuild_steps),
+    "parents": (180.0, sweeps.wake_parents),
     "events": (1.0, event_sweeps.tell_of_events),
     "old events": (60.0, event_sweeps.forget_events),
     "event waits": (600.0, event_sweeps.drop_ended_waits),

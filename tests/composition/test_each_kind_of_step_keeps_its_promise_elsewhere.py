@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from django_durable import Context, Execution, FatalError, Retry, StepFailed, current_step, step, workflow
 from django_durable.engine.transitions.step_claim import ClaimedStep
 from django_durable.models import Checkpoint, DispatchHint
 from testproject.shop.models import Order
+from tests.crash.faults import lose_connection
 from tests.driving import USING, claim, drain, lapse_leases, lease_of, run_claim
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,6 +31,18 @@ def paid(number: int) -> int:
     if current_step().attempt == 1:
         raise ValueError("refused")
     return number
+
+
+@step(transactional=True)
+def paid_at_once(number: int) -> int:
+    ran.append(number)
+    Order.objects.using(USING).create(payment_id=str(number))
+    return number
+
+
+@workflow("kinds.pays_at_once")
+def pays_at_once(ctx: Context) -> int:
+    return ctx.submit(paid_at_once, 8).result()
 
 
 @step(queue="kinds", at_most_once=True)
@@ -108,6 +122,24 @@ def test_a_transactional_step_that_was_taken_over_leaves_nothing() -> None:
     run_claim(owner, lease_of(owner))
     assert done(execution) == 7
     assert Order.objects.using(USING).count() == 1
+
+
+def test_a_commit_whose_answer_is_lost_repeats_no_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = pays_at_once.start()
+    the_turn()
+    (held,) = claim()
+    connection = connections[USING]
+    commit = connection._commit
+
+    def lose_the_answer() -> None:
+        monkeypatch.undo()
+        commit()
+        lose_connection(connection)
+
+    monkeypatch.setattr(connection, "_commit", lose_the_answer)
+    run_claim(held, lease_of(held))
+    assert done(execution) == 8
+    assert (ran, Order.objects.using(USING).count()) == ([8], 1)
 
 
 def test_an_at_most_once_step_whose_worker_is_lost_is_interrupted() -> None:

@@ -370,7 +370,7 @@ def test_an_epoch_bump_and_a_lost_hint_leave_the_undo_to_be_carried_on(durable: 
     execution.cancel()
     bump_epoch(USING, "acme")
     DispatchHint.objects.all().delete()
-    assert liveness_violations("default") == [execution.pk]
+    assert liveness_violations(USING) == [execution.pk]
     assert rebuild_everything(USING) == 1
     durable.run_until_idle()
     execution.refresh_from_db()

@@ -7,7 +7,7 @@ from typing import Any
 
 from django_durable import ChildFailed, Context, workflow
 from tests.crash.acts import ELSEWHERE
-from tests.crash.flows import busy, effect, flaky, fragile
+from tests.crash.flows import busy, effect, flaky, fragile, paid
 
 __all__ = [
     "afar",
@@ -37,6 +37,12 @@ def retried_afar(ctx: Context, mark: str) -> list[str]:
 def gathered(ctx: Context, mark: str) -> list[str]:
     futures = [ctx.submit(far, f"{mark}-{n}") for n in range(2)]
     return [*ctx.gather(*futures), ctx.step(effect, f"{mark}-2")]
+
+
+@workflow("crash.paid_apart")
+def paid_apart(ctx: Context, mark: str) -> list[str]:
+    """A transactional step apart from its turn."""
+    return [ctx.submit(paid, f"{mark}-0").result(), ctx.step(effect, f"{mark}-1")]
 
 
 @workflow("crash.mapped")

@@ -79,6 +79,14 @@ ELSEWHERE = [
         output=done(*THREE),
     ),
     Scenario(
+        name="transactional_step_apart_from_its_turn",
+        sweep_from=1,
+        script=lambda run: [start(flows.paid_apart), work()],
+        labels=("-0", "-1"),
+        orders=("-0",),
+        output=done("-0", "-1"),
+    ),
+    Scenario(
         name="map_of_three_two_at_a_time",
         sweep_from=1,
         script=lambda run: [start(flows.mapped), work()],

@@ -7,6 +7,7 @@ worker that was given up, finds another token or none and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from django.db import connections, transaction
 from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
-from django_durable.engine.journal import CHECKPOINT
+from django_durable.engine.journal import CHECKPOINT, Record
 from django_durable.engine.standing import step_intent
 from django_durable.engine.transitions import TAKES_RESULTS
 from django_durable.engine.transitions.fan_in import (
@@ -93,18 +94,18 @@ def holds(claim: ClaimedStep) -> Sql:
     return build("c.lease_token = {token} AND c.status = 'pending'", token=token)
 
 
-def is_recorded(claim: ClaimedStep) -> str | None:
-    """The status that this very attempt has recorded, for a write whose answer was lost; ``None``: none."""
+def own_record(claim: ClaimedStep) -> Record:
+    """The checkpoint as this very attempt has written it; as it was claimed, where another one has since."""
     record = claim.record
     rows = fetch(
         claim.using,
         build(
-            f"SELECT c.status FROM {CHECKPOINT} c WHERE {{here}} AND c.lease_token = {{token}}",
+            f"SELECT c.status, c.encoded_output FROM {CHECKPOINT} c WHERE {{here}} AND c.lease_token = {{token}}",
             here=this_checkpoint(claim.using, claim.id, record.position, record.item, "c."),
             token=value(connections[claim.using], field_of(Checkpoint, "lease_token"), claim.token),
         ),
     )
-    return str(rows[0][0]) if rows else None
+    return replace(record, status=rows[0][0], encoded_output=rows[0][1]) if rows else record
 
 
 def _while_wanted(claim: ClaimedStep, act: Callable[[dict[str, Any]], bool]) -> bool:
