@@ -100,7 +100,7 @@ def test_publisher_and_sweep_at_once_wake_it_once(project: Project) -> None:
     event = sold(1)
     EventRow.objects.update(told_up_to=0)
     with racers(3) as sides:
-        told = [side.begin(engine.tell_waiters, "default", event) for side in sides]
+        told = [side.begin(engine.tell_waiters, USING, event) for side in sides]
         assert sum(one.result(60) for one in told) == 0, "the publisher had woken it"
     assert DispatchHint.objects.count() == 1
     assert drain() == 1
@@ -223,7 +223,7 @@ if os.environ.get("TEST_DB") == "postgres":
     def _set_isolation(level: str) -> None:
         from django.db import connections
 
-        with connections["default"].cursor() as cursor:
+        with connections[USING].cursor() as cursor:
             cursor.execute(f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}")
 
 
