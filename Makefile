@@ -1,7 +1,7 @@
 # Everything that a newcomer, a contributor and CI do. `make` alone lists the targets.
 #
 #   PYTHON=python3.12 make test      another interpreter for .venv (3.11 or newer)
-#   JOBS=4 make test                 more test processes at a time
+#   JOBS=8 make test                 more test processes at a time
 #   make test ARGS="-k saga -x"      more options for pytest
 #   make demo DB=postgres            the demo on PostgreSQL instead of SQLite
 
@@ -12,7 +12,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 PY = $(VENV)/bin/python
-JOBS ?= 2
+# More than two cores can run at once: many tests wait for processes, leases and timers.
+JOBS ?= 4
 ARGS ?=
 DB ?= sqlite
 DJANGO ?= Django~=5.2.0

@@ -15,7 +15,7 @@ from tests.crash.harness import Harness
 from tests.crash.scenario import Scenario
 from tests.crash.scenarios import COMPOSED, SCENARIOS
 
-SOME = min(8, int(os.environ.get("CRASH_SWEEP_EVERY", "8")))
+SOME = min(12, int(os.environ.get("CRASH_SWEEP_EVERY", "12")))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
