@@ -36,7 +36,7 @@ def a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_error_of_the_engine_is_logged_by_class_and_execution(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(one, "run_turn", failing(ValueError(MARKER)))
+    monkeypatch.setattr(one, "run_claim", failing(ValueError(MARKER)))
     execution: Execution[str] = quick.start(MARKER)
     caplog.set_level(logging.INFO)
     assert tasks.run(str(DispatchHint.objects.get().id), StopFlag()) is None
