@@ -153,7 +153,7 @@ def test_a_statement_that_is_wrong_is_a_bug_and_no_outage(monkeypatch: pytest.Mo
 def test_without_data_planes_there_are_none_to_list_and_none_to_change() -> None:
     called = durable("planes", "list", "--json")
     assert (called.code, called.data) == (0, [])
-    assert durable("planes", "list").err == "no data planes: everything is on 'default'\n"
+    assert durable("planes", "list").err == f"no data planes: everything is on '{USING}'\n"
     for action in (["add", "north", "default"], ["migrate"], ["place", "acme", "default"], ["bump-epoch", "acme"]):
         called = durable("planes", *action)
         assert (called.code, "DATABASE_ROUTERS" in called.error) == (1, True)

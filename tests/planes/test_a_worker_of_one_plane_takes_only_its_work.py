@@ -10,7 +10,7 @@ from django_durable.models import DispatchHint
 from django_durable.operators.planes import close_plane
 from django_durable.planes import register_plane
 from tests.calling import durable
-from tests.planes.conftest import NORTH, SOUTH
+from tests.planes.conftest import NORTH, SOUTH, SPINE
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -30,15 +30,15 @@ def statuses(executions: dict[str, Execution[str]]) -> dict[str, str]:
 
 
 def test_it_runs_its_own_plane_and_nothing_else() -> None:
-    durable_setting = {"PLANES": {"north": NORTH, "south": SOUTH}, "UNTENANTED": "control-plane"}
+    durable_setting = {"SPINE": SPINE, "PLANES": {"north": NORTH, "south": SOUTH}, "UNTENANTED": "control-plane"}
     with override_settings(DURABLE=durable_setting):
         executions = {
             "north": plain.using(tenant="ann").start("x"),
             "south": plain.using(tenant="cid").start("x"),
-            "default": plain.start("x"),
+            SPINE: plain.start("x"),
         }
         ended: set[str] = set()
-        for plane in ("south", "default", "north"):
+        for plane in ("south", SPINE, "north"):
             called = durable("worker", "--plane", plane, "--until-idle", "--concurrency", "1")
             assert called.code == 0, called.error
             assert f"plane {plane}" in called.err
@@ -51,7 +51,7 @@ def test_it_runs_its_own_plane_and_nothing_else() -> None:
 
 
 def test_a_plane_that_was_registered_later_can_be_served() -> None:
-    with override_settings(DURABLE={"PLANES": {"north": NORTH}}):
+    with override_settings(DURABLE={"SPINE": SPINE, "PLANES": {"north": NORTH}}):
         register_plane("late", SOUTH)
         execution = plain.using(tenant="ann").start("x")
         assert durable("worker", "--plane", "late", "--until-idle").code == 0
@@ -63,7 +63,7 @@ def test_a_plane_that_was_registered_later_can_be_served() -> None:
 def test_an_unknown_and_a_closed_plane_are_refused() -> None:
     called = durable("worker", "--plane", "west", "--until-idle")
     assert called.code == 3
-    assert "default, north, south" in called.error
+    assert ", ".join(sorted([SPINE, "north", "south"])) in called.error
     close_plane("south", actor="op", force=True)
     called = durable("worker", "--plane", "south", "--until-idle")
     assert (called.code, "closed" in called.error) == (1, True)

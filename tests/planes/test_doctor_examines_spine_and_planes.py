@@ -511,7 +511,7 @@ def test_the_command_names_the_plane_of_each_finding() -> None:
     assert "ERROR liveness (1) on north\n" in called.out
     called = durable("doctor", "--json")
     assert [(one["code"], one["plane"]) for one in called.data["findings"]] == [("liveness", "north")]
-    assert set(called.data["stats"]["planes"]) == {"default", "north", "south"}
+    assert set(called.data["stats"]["planes"]) == {SPINE, "north", "south"}
     with down(NORTH):
         called = durable("doctor", "--json")
     assert called.code == 5

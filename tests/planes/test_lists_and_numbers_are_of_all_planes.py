@@ -11,7 +11,7 @@ from django_durable.models import DispatchHint
 from django_durable.operators.planes import close_plane
 from tests.calling import durable
 from tests.driving import claim, drain
-from tests.planes.conftest import NORTH, SOUTH
+from tests.planes.conftest import NORTH, SOUTH, SPINE
 from tests.planes.faults import down
 
 pytestmark = pytest.mark.usefixtures("planes")
@@ -55,7 +55,7 @@ def test_list_narrows_to_a_plane_or_a_tenant_and_names_the_plane() -> None:
     assert ids("--plane", "north") == north
     assert ids("--tenant", "cid") == [str(one.pk) for one in made if one.tenant == "cid"]
     assert ids("--tenant", "bob", "--plane", "south") == []
-    assert ids("--plane", "default") == []
+    assert ids("--plane", SPINE) == []
     rows = durable("list", "--json").data
     assert {(row["tenant"], row["plane"]) for row in rows} == {("ann", "north"), ("bob", "north"), ("cid", "south")}
     head, *lines = durable("list").out.splitlines()
@@ -81,7 +81,7 @@ def test_a_dead_plane_is_told_and_the_others_are_shown() -> None:
     assert {row["id"] for row in listed.data} == alive
     assert {row["execution_id"] for row in letters.data} == alive
     assert stats.data["statuses"]["failed"] == len(alive)
-    assert set(stats.data["planes"]) == {"default", "south"}
+    assert set(stats.data["planes"]) == {SPINE, "south"}
     assert (only_north.code, only_south.code) == (4, 0)
 
 
@@ -151,7 +151,7 @@ def test_stats_are_sums_with_each_planes_own_numbers() -> None:
 
     stats = durable("stats", "--json").data
     planes = stats["planes"]
-    assert set(planes) == {"default", "north", "south"}
+    assert set(planes) == {SPINE, "north", "south"}
     for name in ("ready", "running", "sleeping", "blocked", "parked", "unpublished", "open_dead_letters"):
         assert stats[name] == sum(one[name] for one in planes.values()), name
     assert stats["statuses"] == {
@@ -161,8 +161,8 @@ def test_stats_are_sums_with_each_planes_own_numbers() -> None:
     assert (planes["north"]["sleeping"], planes["south"]["sleeping"]) == (1, 2)
     assert (planes["north"]["open_dead_letters"], planes["south"]["open_dead_letters"]) == (1, 0)
     assert (planes["north"]["parked"], planes["south"]["parked"]) == (0, 1)
-    assert planes["default"]["ready"] == 0
-    assert planes["default"]["oldest_ready_seconds"] is None
+    assert planes[SPINE]["ready"] == 0
+    assert planes[SPINE]["oldest_ready_seconds"] is None
 
 
 def test_each_plane_has_its_own_oldest_work() -> None:
