@@ -111,5 +111,5 @@ def test_a_busy_system_has_no_findings_at_any_moment(project: Project) -> None:
                 execution.signal("go")
         assert looks < 5000, "the work does not end"
     check()
-    assert looks > 5
+    assert looks > 1
     assert Execution.objects.filter(status="completed").count() == len(started) * 3 // 4

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from sqlite3 import connect
 from urllib.parse import quote
+from uuid import uuid4
 
 from testproject.services.postgres import PostgresServer
 from tests.services.backend import database_alias, database_variables
@@ -90,21 +91,20 @@ class SqliteSource(DatabaseSource):
 
 
 class PostgresSource(DatabaseSource):
-    """Copies of one database of a server; names have the process id: xdist's workers share the server."""
+    """Copies of one database of a server. Sources share servers, also within a process: names are of one source."""
 
     backend = "postgres"
 
     def __init__(self, server: PostgresServer) -> None:
         self._server, self._counter = server, itertools.count(1)
-        self._template = ""
+        self._own, self._template = uuid4().hex, ""
 
     def fresh(self) -> FreshDatabase:
         if not self._template:
-            template = f"template_{os.getpid()}"
-            self._server.drop_database(template)
+            template = f"template_{self._own}"
             self.migrate(self._server.create_database(template))
             self._template = template
-        name = f"fresh_{os.getpid()}_{next(self._counter)}"
+        name = f"fresh_{self._own}_{next(self._counter)}"
         url = self._server.create_database(name, template=self._template)
         return FreshDatabase(url=url, drop=lambda: self._server.drop_database(name))
 
