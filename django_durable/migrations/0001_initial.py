@@ -412,6 +412,13 @@ class Migration(migrations.Migration):
                 "verbose_name": "checkpoint",
                 "verbose_name_plural": "checkpoints",
                 "ordering": ["position", "item"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("queued_at__isnull", False)),
+                        fields=["execution"],
+                        name="durable_step_elsewhere",
+                    )
+                ],
                 "default_permissions": ("view",),
             },
         ),

@@ -59,6 +59,12 @@ class Checkpoint(models.Model):
         verbose_name_plural = _("checkpoints")
         default_permissions = ("view",)
         ordering = ["position", "item"]
+        indexes = [
+            # What runs elsewhere, or did: few of all rows, and found without statistics too.
+            models.Index(
+                fields=["execution"], condition=models.Q(queued_at__isnull=False), name="durable_step_elsewhere"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.position} {self.kind} {self.name}"

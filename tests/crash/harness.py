@@ -14,6 +14,7 @@ from django.db.models import Model
 from django_durable import clock
 from django_durable.authoring.registry import add_workflow
 from django_durable.models import PLANE_MODELS, SPINE_MODELS, DataPlane, SweepClaim
+from django_durable.planes.presence import forget_known
 from testproject.shop.models import Order
 from tests.crash import between, flows
 from tests.crash.endstate import EndState
@@ -89,6 +90,7 @@ class Harness:
     @contextmanager
     def _fresh(self) -> Iterator[None]:
         stage.reset()
+        forget_known()  # the rows that a run has left on the planes are gone
         here.live_on(self._home)
         self._observer.see(between.place)
         add_workflow(flows.three_steps)  # a run that broke off may have left it missing
