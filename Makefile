@@ -94,7 +94,6 @@ test-313: venv-313
 # The tiers that meet Django and the database, for CI's time.
 test-313-tiers: venv-313
 	$(MAKE) --no-print-directory test-plain $(WITH_313)
-	$(MAKE) --no-print-directory test-sqlite $(WITH_313) DATABASE_TIERS='tests/db'
 	$(MAKE) --no-print-directory test-postgres $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
 
 # The tests strike every commit, and one in so many of the other boundaries; this strikes them all.

@@ -1,8 +1,7 @@
 """Every scenario, killed, cut off or frozen at every statement and commit of every process that takes part.
 
 Those of composition, which go through the same statements for the most part, at one in SOME of their boundaries each
-time; the others at every one on SQLite, and at one in MANY on PostgreSQL, where a run takes longer. Of theirs
-every commit is struck always; ``make evidence`` strikes everything.
+time; the others at one in MANY, and at every one of their commits; ``make evidence`` strikes everything.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tests.crash.scenario import Scenario
 from tests.crash.scenarios import COMPOSED, SCENARIOS
 
 SOME = min(12, int(os.environ.get("CRASH_SWEEP_EVERY", "12")))
-MANY = min(3 if os.environ["TEST_DB"] == "postgres" else 1, SOME)
+MANY = min(6 if os.environ["TEST_DB"] == "postgres" else 3, SOME)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
