@@ -267,9 +267,12 @@ def lease(using: str, terms: Terms, *, planes: Sql | None = None) -> list[Odd]:
     """Lease hints, those of the spine's own plane where no others are named: one atomic update."""
     connection = connections[using]
     fresh = Sql("gen_random_uuid()" if is_postgres(connection) else "lower(hex(randomblob(16)))")
+    # Picked once, before the update: a server may run a subquery again for each row, and each time it would find
+    # others that are not yet leased, beyond the limit.
     statement = build(
-        f"UPDATE {HINT} SET {{leased}} WHERE id IN ({{first}})"
+        f"WITH first_due AS {{once}} ({{first}}) UPDATE {HINT} SET {{leased}} WHERE id IN (SELECT id FROM first_due)"
         " RETURNING id, token, execution_id, revision, epoch, plane, position, item",
+        once=Sql("MATERIALIZED" if is_postgres(connection) else ""),
         leased=_leased(using, terms, fresh),
         first=_first_due(using, terms, planes),
     )
