@@ -20,7 +20,7 @@ from django_durable.authoring.step import Step
 from django_durable.conf import config
 from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine.contention import drop_broken_connection
-from django_durable.engine.journal import Record
+from django_durable.engine.journal import Entry, Record
 from django_durable.engine.session import Session
 from django_durable.engine.step_session import StepSession
 from django_durable.engine.telling import tell
@@ -195,7 +195,10 @@ class Attempts:
         return json.dumps(lines) if lines else ""
 
     def _record(self, changes: dict[str, Any]) -> None:
-        self.session.record(self.record, self.position, self.kind, self.step.name, changes, item=self.item)
+        self.session.record(self._entry(changes))
+
+    def _entry(self, changes: dict[str, Any]) -> Entry:
+        return Entry(self.record, self.position, self.kind, self.step.name, changes, self.item)
 
     def _announce(self, started_at: datetime) -> None:
         """An at-most-once body is announced before it starts, so that a crash in it is seen."""
@@ -240,9 +243,7 @@ class Attempts:
         self.ended = self.begun = attempt
         delay = (due_at - self.session.claim.now()).total_seconds()
         if delay > config().inline_retry_seconds or not self.session.waits_for_retry:
-            self.session.try_again_at(
-                due_at, self.record, self.position, self.kind, self.step.name, changes, item=self.item
-            )
+            self.session.try_again_at(due_at, self._entry(changes))
         self._record(changes)
         self.record = self._as_pending(started_at)
         self._wait_for_due_time(due_at)
@@ -329,9 +330,7 @@ class Attempts:
         attempt = self.ended + 1
         due_at = None if clock == "total_timeout" else self.next_due(late, attempt)
         changes = self.failure(late, attempt, due_at, None)
-        if self.session.expire(
-            due_at, self.record, self.position, self.kind, self.step.name, changes, item=self.item
-        ):
+        if self.session.expire(due_at, self._entry(changes)):
             self.session.lease.lost = True
 
 

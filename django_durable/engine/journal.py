@@ -86,6 +86,23 @@ class Record:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What is to be written of one checkpoint: changes of the pending one that was read, or a new one."""
+
+    record: Record | None
+    position: int
+    kind: str
+    name: str
+    changes: Mapping[str, Any]
+    item: int = WHOLE
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What a new one has apart from its status."""
+        return {name: change for name, change in self.changes.items() if name != "status"}
+
+
 def load(using: str, execution_id: UUID) -> list[Record]:
     """The whole journal in order: one statement, in a snapshot of its own, after the claim's commit."""
     connection = connections[using]

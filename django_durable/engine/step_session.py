@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from django_durable.engine.journal import Record
+from django_durable.engine.journal import Entry, Record
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
 from django_durable.engine.persistence import persistently
 from django_durable.engine.transitions.step_claim import ClaimedStep
 from django_durable.engine.transitions.step_end import amend_step, hand_back, own_record, settle_step, try_again
 from django_durable.errors import DurableError
-from django_durable.models.checkpoint import WHOLE
 
 ENDED = ("completed", "failed")
 
@@ -40,37 +39,14 @@ class StepSession:
         if self.lease.cancelled or not self.lease.held:
             self.abandon("the lease was lost, or the execution cancelled")
 
-    def record(
-        self,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> None:
+    def record(self, entry: Entry) -> None:
         """Record what became of the attempt, or of the one before it. Raises ``Abandoned`` where it is not ours."""
-        self._write(
-            lambda: (
-                settle_step(self.claim, changes) if changes["status"] in ENDED else amend_step(self.claim, changes)
-            ),
-            changes,
-        )
+        write = settle_step if entry.changes["status"] in ENDED else amend_step
+        self._write(lambda: write(self.claim, entry.changes), entry)
 
-    def try_again_at(
-        self,
-        due_at: datetime,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> NoReturn:
+    def try_again_at(self, due_at: datetime, entry: Entry) -> NoReturn:
         """Record a failed attempt; the next one is dispatched for ``due_at``."""
-        self._write(lambda: try_again(self.claim, changes, due_at), changes)
+        self._write(lambda: try_again(self.claim, entry.changes, due_at), entry)
         raise Suspended
 
     def rest_until(self, due_at: datetime) -> NoReturn:
@@ -79,21 +55,11 @@ class StepSession:
         persistently(self, lambda: hand_back(self.claim, delay=delay))
         raise Suspended
 
-    def expire(
-        self,
-        due_at: datetime | None,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> bool:
+    def expire(self, due_at: datetime | None, entry: Entry) -> bool:
         """Record, from another thread, that the attempt overran its time; whether the body was not faster."""
         if due_at is None:
-            return settle_step(self.claim, changes)
-        return try_again(self.claim, changes, due_at)
+            return settle_step(self.claim, entry.changes)
+        return try_again(self.claim, entry.changes, due_at)
 
     def wait_under_lease(self, until: datetime) -> bool:
         """Wait for a short time without giving the attempt up; ``False`` if it should stop first."""
@@ -119,15 +85,16 @@ class StepSession:
         self.lease.lost = True
         raise Abandoned(why)
 
-    def _write(self, write: Any, changes: Mapping[str, Any]) -> None:
+    def _write(self, write: Callable[[], bool], entry: Entry) -> None:
+        status = entry.changes["status"]
         tried = False
 
         def attempt() -> bool:
             nonlocal tried
-            if tried and changes["status"] in ENDED and own_record(self.claim).status == changes["status"]:
+            if tried and status in ENDED and own_record(self.claim).status == status:
                 return True
             tried = True
-            return bool(write())
+            return write()
 
         if not persistently(self, attempt):
             self.refuse_write()

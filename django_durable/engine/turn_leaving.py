@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
-from django_durable.engine.journal import (
-    Record,
-)
-from django_durable.engine.ownership import (
-    Suspended,
-)
+from django_durable.engine.journal import Entry
+from django_durable.engine.ownership import Suspended
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.engine.transitions.leave import Pages
 from django_durable.engine.transitions.undo import begin_asked
 from django_durable.engine.turn_writing import TurnWriting
-from django_durable.models.checkpoint import WHOLE
 
 T = TypeVar("T")
 logger = logging.getLogger("django_durable")
@@ -36,42 +31,21 @@ class TurnLeaving(TurnWriting):
         self.suspended = True
         raise Suspended
 
-    def try_again_at(
-        self,
-        due_at: datetime,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> NoReturn:
+    def try_again_at(self, due_at: datetime, entry: Entry) -> NoReturn:
         """Record a failed attempt and suspend until the next one is due."""
-        pages = self.pages_with(record, position, kind, name, changes, item=item)
+        pages = self.pages_with(entry)
         self.leave(lambda p: leave.suspend(self.claim, p, wake_at=due_at), pages)
 
     def rest_until(self, due_at: datetime) -> NoReturn:
         """Suspend until an attempt is due that is recorded already."""
         self.leave(lambda p: leave.suspend(self.claim, p, wake_at=due_at))
 
-    def expire(
-        self,
-        due_at: datetime | None,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> bool:
+    def expire(self, due_at: datetime | None, entry: Entry) -> bool:
         """Record, from another thread, that an attempt overran its time; whether the turn has lost its execution.
 
         Where the run is to end, its undo steps need not wait for a body that stands still.
         """
-        pages = self.pages_with(record, position, kind, name, changes, item=item)
-        return expire_attempt(self.claim, pages, due_at) or begin_asked(self.claim)
+        return expire_attempt(self.claim, self.pages_with(entry), due_at) or begin_asked(self.claim)
 
     def hand_over(self) -> None:
         """The body has been left: what this turn was asked to make room for, its undo steps, may begin."""

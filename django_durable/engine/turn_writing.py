@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from django_durable.engine import mismatch
 from django_durable.engine.journal import (
     EXECUTION,
+    Entry,
     Record,
     fence,
     fenced_insert,
@@ -63,44 +64,28 @@ class TurnWriting(TurnState):
         """Change the pending checkpoint at a position."""
         self._write(lambda: fenced_update(self.claim, position, changes, item=item), position, expected=1, item=item)
 
-    def record(
-        self,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> None:
+    def record(self, entry: Entry) -> None:
         """Append a checkpoint, or change it where a pending one is there already."""
-        if record is None:
-            more = {key: change for key, change in changes.items() if key != "status"}
-            self.append(position, kind, name, changes["status"], item=item, **more)
+        if entry.record is None:
+            self._append([self._new(entry)])
         else:
             self.flush()
-            self.amend(position, changes, item=item)
+            self.amend(entry.position, entry.changes, item=entry.item)
 
     def pages(self) -> Pages:
         """What is in hand, to be written with a transition."""
         return Pages(rows=tuple(self._in_hand))
 
-    def pages_with(
-        self,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> Pages:
+    def pages_with(self, entry: Entry) -> Pages:
         """What is in hand, and one more checkpoint, new or changed."""
-        if record is not None:
-            return Pages(rows=tuple(self._in_hand), position=position, changes=changes, item=item)
-        more = {key: change for key, change in changes.items() if key != "status"}
-        row = row_for(self.claim, position, kind, name, changes["status"], item=item, **more)
-        return Pages(rows=(*self._in_hand, row))
+        if entry.record is not None:
+            rows = tuple(self._in_hand)
+            return Pages(rows=rows, position=entry.position, changes=entry.changes, item=entry.item)
+        return Pages(rows=(*self._in_hand, self._new(entry)))
+
+    def _new(self, entry: Entry) -> dict[str, Any]:
+        status = entry.changes["status"]
+        return row_for(self.claim, entry.position, entry.kind, entry.name, status, item=entry.item, **entry.more)
 
     def written(self) -> None:
         """What was in hand has been written with something else."""
@@ -157,7 +142,7 @@ class TurnWriting(TurnState):
 
         def pages(changes: Mapping[str, Any]) -> Pages:
             started = {} if record is not None else {"started_at": self.claim.now(), "wake_at": until}
-            return self.pages_with(record, position, kind, name, {**started, **changes})
+            return self.pages_with(Entry(record, position, kind, name, {**started, **changes}))
 
         tried = False
 

@@ -5,6 +5,7 @@ from django.db import migrations, models
 
 import django_durable.ids
 import django_durable.models.columns
+import django_durable.models.partial_index
 
 
 class Migration(migrations.Migration):
@@ -355,8 +356,8 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["status", "id"], name="durable_exec_status"),
                     models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
-                    models.Index(
-                        condition=models.Q(("run__gt", 1)), fields=["chain_id", "run"], name="durable_exec_chain"
+                    django_durable.models.partial_index.PartialIndex(
+                        fields=["chain_id", "run"], name="durable_exec_chain", rows=models.Q(("run__gt", 1))
                     ),
                 ],
             },
@@ -413,10 +414,10 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "checkpoints",
                 "ordering": ["position", "item"],
                 "indexes": [
-                    models.Index(
-                        condition=models.Q(("queued_at__isnull", False)),
+                    django_durable.models.partial_index.PartialIndex(
                         fields=["execution"],
                         name="durable_step_elsewhere",
+                        rows=models.Q(("queued_at__isnull", False)),
                     )
                 ],
                 "default_permissions": ("view",),

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_durable.models.columns import NameField
 from django_durable.models.execution import Execution
+from django_durable.models.partial_index import PartialIndex
 
 WHOLE = -1
 """The item number of a checkpoint that is not an item of a map."""
@@ -61,9 +62,7 @@ class Checkpoint(models.Model):
         ordering = ["position", "item"]
         indexes = [
             # What runs elsewhere, or did: few of all rows, and found without statistics too.
-            models.Index(
-                fields=["execution"], condition=models.Q(queued_at__isnull=False), name="durable_step_elsewhere"
-            ),
+            PartialIndex(fields=["execution"], rows=models.Q(queued_at__isnull=False), name="durable_step_elsewhere"),
         ]
 
     def __str__(self) -> str:

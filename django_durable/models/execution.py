@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_durable.ids import time_ordered_id
 from django_durable.models.columns import NameField
+from django_durable.models.partial_index import PartialIndex
 
 if TYPE_CHECKING:
     from django_stubs_ext.db.models.manager import RelatedManager
@@ -189,7 +190,7 @@ class Execution(models.Model, ResultOf[R]):
             models.Index(fields=["status", "id"], name="durable_exec_status"),
             models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
             # Only runs after the first: most chains have none, and a start pays nothing for it.
-            models.Index(fields=["chain_id", "run"], condition=models.Q(run__gt=1), name="durable_exec_chain"),
+            PartialIndex(fields=["chain_id", "run"], rows=models.Q(run__gt=1), name="durable_exec_chain"),
         ]
 
     def __str__(self) -> str:

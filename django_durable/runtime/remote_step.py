@@ -11,6 +11,7 @@ from typing import Any
 from django_durable.authoring.attempt import Attempts
 from django_durable.authoring.dispatched import unpack
 from django_durable.authoring.outcome import BodyQuit
+from django_durable.engine.journal import Entry
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
 from django_durable.engine.persistence import persistently
@@ -58,7 +59,7 @@ def _run(session: StepSession) -> None:
     except UndecodableValue as error:
         failure: dict[str, Any] = {"status": "failed", "attempt": claim.record.attempt + 1}
         failure |= {"encoded_error": encode_failure(error), "finished_at": claim.now()}
-        session.record(claim.record, claim.record.position, "step", claim.record.name, failure)
+        session.record(Entry(claim.record, claim.record.position, "step", claim.record.name, failure))
         return
     except OSError as error:
         report(error, "the arguments of a step of execution %s cannot be decoded right now", claim.id)

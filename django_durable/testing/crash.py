@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Self
 from unittest import mock
 
 from django_durable.authoring.place import current
-from django_durable.engine.journal import Record
+from django_durable.engine.journal import Entry, Record
 from django_durable.engine.messages import Letter
 from django_durable.engine.session import Session
 from django_durable.engine.transitions.leave import Pages
@@ -105,21 +105,12 @@ class DoomedSession(Session):
         else:
             self._bodies.add(self.position - 1)
 
-    def record(
-        self,
-        record: Record | None,
-        position: int,
-        kind: str,
-        name: str,
-        changes: Mapping[str, Any],
-        *,
-        item: int = WHOLE,
-    ) -> None:
+    def record(self, entry: Entry) -> None:
         # An at-most-once body is announced before it starts; the crash comes after it.
-        announces = changes.get("status") == "pending" and "encoded_error" not in changes
-        self._announcing = announces and kind in ("step", "undo")
+        announces = entry.changes["status"] == "pending" and "encoded_error" not in entry.changes
+        self._announcing = announces and entry.kind in ("step", "undo")
         try:
-            super().record(record, position, kind, name, changes, item=item)
+            super().record(entry)
         finally:
             self._announcing = False
 

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from django_durable.authoring.operations.base import Base, operation
 from django_durable.authoring.registry import find_workflow
+from django_durable.engine.journal import Entry
 from django_durable.engine.transitions.continuation import Successor, continue_as_new
 from django_durable.payloads import encode
 
@@ -34,5 +35,5 @@ class Chains(Base):
             "started_at": now,
             "finished_at": now,
         }
-        pages = session.pages_with(record, position, "continue", "", changes)
+        pages = session.pages_with(Entry(record, position, "continue", "", changes))
         session.leave(lambda p: continue_as_new(session.claim, p, successor), pages)

@@ -13,7 +13,7 @@ from django_durable.authoring.operations.elsewhere import Elsewhere, error_of, r
 from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import elsewhere
-from django_durable.engine.journal import Record, record_of, row_for
+from django_durable.engine.journal import Entry, Record, record_of, row_for
 from django_durable.engine.transitions.family import store_order
 from django_durable.engine.transitions.fan_in import at
 from django_durable.engine.transitions.fan_out import Plan, begin_items, refill
@@ -129,7 +129,7 @@ class FanOut(Elsewhere):
                 elsewhere.await_results(session, [position], no_more, awaiting=[at(position)], wake_at=expiry)
         whole = session.history[position]
         finished = {"status": "completed", "finished_at": session.claim.now()}
-        session.record(whole, position, "map", whole.name, finished)
+        session.record(Entry(whole, position, "map", whole.name, finished))
         whole.status = "completed"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django_durable.authoring.operations.base import Duration, operation
 from django_durable.authoring.operations.waiting import Waiting
+from django_durable.engine.journal import Entry
 from django_durable.engine.transitions import leave
 from django_durable.errors import SignalTimeout
 from django_durable.models.columns import check_name
@@ -44,5 +45,5 @@ class Messages(Waiting):
         pages = session.pages()
         if record is None:
             changes = {"status": "pending", "started_at": session.claim.now()}
-            pages = session.pages_with(None, position, "breakpoint", label, changes)
+            pages = session.pages_with(Entry(None, position, "breakpoint", label, changes))
         session.leave(lambda p: leave.pause_here(session.claim, p), pages)

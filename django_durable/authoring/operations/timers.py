@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django_durable.authoring.operations.base import Base, Duration, operation
 from django_durable.durations import aware, seconds
 from django_durable.engine.derived import derive
+from django_durable.engine.journal import Entry
 from django_durable.engine.transitions import leave
 from django_durable.payloads import decode
 
@@ -37,12 +38,12 @@ class Timers(Base):
         wake_at = record.wake_at if record is not None and record.wake_at is not None else until()
         if session.claim.now() >= wake_at:
             changes = {"status": "completed", "wake_at": wake_at, "finished_at": session.claim.now()}
-            session.record(record, position, "sleep", "", changes)
+            session.record(Entry(record, position, "sleep", "", changes))
             return
         pages = session.pages()
         if record is None:
             changes = {"status": "pending", "wake_at": wake_at, "started_at": session.claim.now()}
-            pages = session.pages_with(None, position, "sleep", "", changes)
+            pages = session.pages_with(Entry(None, position, "sleep", "", changes))
         session.leave(lambda p: leave.suspend(session.claim, p, wake_at=wake_at), pages)
 
     @operation

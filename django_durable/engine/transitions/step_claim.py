@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import connections, transaction
 
@@ -19,7 +18,7 @@ from django_durable.clock import sql_after, sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import COLUMNS, Claimed
 from django_durable.engine.contention import repeated
-from django_durable.engine.journal import CHECKPOINT, Record
+from django_durable.engine.journal import CHECKPOINT, LOADED, Record, record_of
 from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.transitions import TAKES_RESULTS
 from django_durable.engine.transitions.claim import Odd, Terms, any_due, lease
@@ -29,26 +28,7 @@ from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Checkpoint, DispatchHint
 from django_durable.sql import Sql, assignments, build, columns, convert, execute, fetch, is_postgres
 
-READ = (
-    "position",
-    "item",
-    "kind",
-    "name",
-    "status",
-    "attempt",
-    "begun",
-    "lease_token",
-    "encoded_output",
-    "encoded_error",
-    "wake_at",
-    "started_at",
-    "queued_at",
-    "attempts_log",
-    "recoveries",
-    "encoded_input",
-    "encoded_heartbeat",
-    "queue",
-)
+READ = (*LOADED, "recoveries", "encoded_input", "encoded_heartbeat", "queue")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,20 +133,18 @@ def _claimed(
     sent_at: float,
     lost: bool,
 ) -> ClaimedStep:
-    kept = {name: found[name] for name in Record.__dataclass_fields__ if name in found}
-    kept["started_at"] = found["started_at"] or now
-    token: UUID = odd.token
+    taken = {**found, "started_at": found["started_at"] or now, "begun": found["attempt"] + 1}
     return ClaimedStep(
         using=using,
         hint_id=odd.hint_id,
-        token=token,
+        token=odd.token,
         worker=terms.worker,
         # The turn's own hint watches the execution's deadline.
         row={**{name: row[name] for name in COLUMNS}, "deadline": None},
         read_at=now,
         lease_seconds=terms.lease_seconds,
         sent_at=sent_at,
-        record=Record(**{**kept, "lease_token": token, "begun": found["attempt"] + 1}),
+        record=record_of(taken, odd.token),
         encoded_input=found["encoded_input"] or "null",
         encoded_heartbeat=found["encoded_heartbeat"],
         queue=found["queue"],
