@@ -19,13 +19,11 @@ from django_durable.dispatch.definitions import definition_hash
 from django_durable.ids import random_id
 from django_durable.models.hint import DispatchHint
 from django_durable.models.outbox import Outbox
-from django_durable.planes.selection import spine_alias
 from django_durable.sql import (
     Sql,
     assignments,
     build,
     convert,
-    execute,
     fetch,
     field_of,
     insert_row,
@@ -169,18 +167,6 @@ def put_back(connection: BaseDatabaseWrapper, hint_id: UUID, token: UUID, due_at
         id=_value(connection, "id", hint_id),
         token=_value(connection, "token", token),
     )
-
-
-def take_due(hint_id: UUID) -> bool:
-    """Delete a hint that is still due, leased or not, on the spine; whether it was there and due."""
-    spine = spine_alias()
-    connection = connections[spine]
-    statement = build(
-        f"DELETE FROM {TABLE} WHERE id = {{id}} AND due_at <= {{now}}",
-        id=_value(connection, "id", hint_id),
-        now=sql_now(connection),
-    )
-    return bool(execute(spine, statement))
 
 
 @dataclass(frozen=True, slots=True)

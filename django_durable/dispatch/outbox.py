@@ -8,7 +8,6 @@ its revision no longer is the execution's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -68,15 +67,17 @@ def publish_rows(plane: str, plane_name: str, rows: Sequence[Outbox]) -> int:
         return 0
     spine = spine_alias()
     connection = connections[spine]
-    published: list[tuple[UUID, str, datetime]] = []
+    published: list[tuple[UUID, str]] = []
     with transaction.atomic(using=spine):
         for row in rows:
             hint_id = random_id()
             if row.kind == DispatchHint.Kind.TURN and row.revision > 1:
                 execute(spine, delete_older(connection, row.execution_id, row.revision))
-            if execute(spine, insert_stored_hint(connection, row, plane_name, hint_id)) and row.state == 0:
-                published.append((hint_id, row.queue, row.due_at))
+            inserted = execute(spine, insert_stored_hint(connection, row, plane_name, hint_id))
+            # What is due later wakes nobody now.
+            if inserted and row.state == DispatchHint.State.LIVE and row.due_at <= row.created_at:
+                published.append((hint_id, row.queue))
     Outbox.objects.using(plane).filter(pk__in=[row.pk for row in rows]).delete()
-    for hint_id, queue, _due in published:
+    for hint_id, queue in published:
         nudge_after_commit(spine, hint_id, queue)
     return len(rows)

@@ -12,7 +12,7 @@ from django.db import connections, models
 from django_durable.clock import sql_after
 from django_durable.conf import config
 from django_durable.dispatch.hints import Intent
-from django_durable.engine.transitions import TAKES_RESULTS
+from django_durable.engine.transitions import wants_results
 from django_durable.models import Checkpoint, DispatchHint
 from django_durable.models.execution import TERMINAL
 from django_durable.sql import Sql
@@ -52,7 +52,7 @@ def standing_intent(plane: str, row: Mapping[str, Any]) -> Intent | None:
 
 def standing_steps(plane: str, row: Mapping[str, Any]) -> list[Intent]:
     """The intents of what a locked row has running elsewhere, one for each attempt that has not ended."""
-    if row["status"] not in TAKES_RESULTS:
+    if not wants_results(row):
         return []
     lapse = sql_after(connections[plane], config().lease_seconds)
     return [

@@ -45,7 +45,7 @@ class TurnLeaving(TurnWriting):
 
         Where the run is to end, its undo steps need not wait for a body that stands still.
         """
-        return expire_attempt(self.claim, self.pages_with(entry), due_at) or begin_asked(self.claim)
+        return expire_attempt(self.claim, self.pages_with(entry), entry, due_at) or begin_asked(self.claim)
 
     def hand_over(self) -> None:
         """The body has been left: what this turn was asked to make room for, its undo steps, may begin."""

@@ -9,13 +9,15 @@ steps have outcomes of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from django.db import connections
 
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.isolation import may_see_an_old_snapshot
 from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import UNDO, WHOLE
 from django_durable.payloads import encode
@@ -92,6 +94,14 @@ def read_undos(using: str, execution_id: UUID) -> UndoList:
         elif row["status"] in FINAL:
             undos.settle(row["position"], row["status"])
     return undos
+
+
+def has_undos(using: str, row: Mapping[str, Any]) -> bool:
+    """Whether a locked execution has undo steps to run, or may have: those that its turn has just registered are not
+    seen by a snapshot that is older than the lock. The turn that begins them finds out."""
+    if read_undos(using, row["id"]).due():
+        return True
+    return row["status"] == "running" and may_see_an_old_snapshot(using)
 
 
 def read_arguments(using: str, execution_id: UUID, positions: Iterable[int]) -> dict[int, str]:

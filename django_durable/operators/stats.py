@@ -15,7 +15,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import models
 
 from django_durable.clock import read_now
-from django_durable.engine.transitions.claim import LEVELS
+from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, Status, SweepClaim
 from django_durable.planes.places import Away, Place, all_places, ask
 from django_durable.planes.selection import spine_alias

@@ -35,6 +35,7 @@ def locate(id: uuid.UUID | str) -> Execution[Any]:
             continue
         if found is not None:
             return found
+    away += [p.database for p in all_planes().values() if p.claimable and p.database not in connections.settings]
     if away:
         raise PlaneUnavailable(
             f"execution {wanted} was not found, but {', '.join(sorted(away))} cannot be reached right now, or lacks"

@@ -61,7 +61,14 @@ def all_planes(*, fresh: bool = False) -> dict[str, Plane]:
     global _known, _read_at
     if not planes_in_use():
         return {}
-    with _lock:
+    known = _known
+    current = known is not None and not fresh
+    if current and time.monotonic() - _read_at <= REFRESH_SECONDS:
+        return known or {}
+    # Who knows something goes on with it while another thread asks: a slow spine holds up nobody else.
+    if not _lock.acquire(blocking=not current):
+        return known or {}
+    try:
         if _known is None or fresh or time.monotonic() - _read_at > REFRESH_SECONDS:
             try:
                 _known = _read()
@@ -70,6 +77,8 @@ def all_planes(*, fresh: bool = False) -> dict[str, Plane]:
                     raise
             _read_at = time.monotonic()
         return _known
+    finally:
+        _lock.release()
 
 
 def _read() -> dict[str, Plane]:

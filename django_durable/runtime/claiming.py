@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from django_durable.authoring.registry import code_digest, served_hashes
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.transitions.claim import Odd, Terms, claim_due
-from django_durable.engine.transitions.claim_planes import claim_on_planes, planes_to_try, resolved_plane
+from django_durable.engine.transitions.claim import claim_due
+from django_durable.engine.transitions.claim_planes import claim_on_planes, on_its_plane, planes_to_try
+from django_durable.engine.transitions.hint_lease import Odd, Terms
 from django_durable.engine.transitions.recover import resolve
-from django_durable.engine.transitions.step_claim import ClaimedStep, claim_step, lease_steps
+from django_durable.engine.transitions.step_claim import claim_step, lease_steps
 from django_durable.ids import process_identity
 from django_durable.models import DispatchHint
-from django_durable.planes.breaker import guarded
 from django_durable.planes.registry import planes_in_use
-from django_durable.quiet import report
-
-logger = logging.getLogger("django_durable")
 
 
 def terms_of(
@@ -45,62 +42,52 @@ def terms_of(
     )
 
 
-def claim_pass(using: str, terms: Terms) -> tuple[list[Claimed], int]:
+def claim_pass(using: str, terms: Terms, first: int = 0) -> tuple[list[Claimed], int]:
     """The claims of one pass, and how many hints it touched (so that an idle pass can be told).
 
-    Turns first; steps that run elsewhere take the room that is left.
+    Tenants' turns come first, then the spine's own, then steps that run elsewhere take the room that is left. Who
+    finds no room left begins with another of the three (``first``: 0, 1, 2) the next time: none waits for ever.
     """
-    claims, touched = claim_turns(using, terms)
-    if terms.state != DispatchHint.State.LIVE:
-        return claims, touched
-    steps, more = claim_steps(using, replace(terms, limit=terms.limit - touched))
-    return [*claims, *steps], touched + more
+    sources = (claim_tenants_turns, claim_own_turns, claim_steps)
+    claims: list[Claimed] = []
+    touched = 0
+    for source in (*sources[first:], *sources[:first]):
+        found, more = source(using, replace(terms, limit=terms.limit - touched))
+        claims += found
+        touched += more
+    return claims, touched
 
 
-def claim_steps(using: str, terms: Terms) -> tuple[list[ClaimedStep], int]:
+def claim_steps(using: str, terms: Terms) -> tuple[Sequence[Claimed], int]:
     """The attempts of steps elsewhere that are due, on every plane; how many hints were touched."""
+    if terms.state != DispatchHint.State.LIVE:
+        return [], 0
     wanted = planes_to_try(using, terms.plane, own=True) if planes_in_use() else None
     if wanted is None and planes_in_use():
         return [], 0
     leased = lease_steps(using, terms, planes=wanted)
-    claims = [claim for hint in leased if (claim := _claim_step(using, terms, hint)) is not None]
-    return claims, len(leased)
+    found = (on_its_plane(using, hint, lambda alias, hint=hint: claim_step(alias, terms, hint)) for hint in leased)  # type: ignore[misc]
+    return [claim for claim in found if claim is not None], len(leased)
 
 
-def _claim_step(using: str, terms: Terms, hint: Odd) -> ClaimedStep | None:
-    alias = resolved_plane(using, hint)
-    if alias is None:
-        return None
-    try:
-        with guarded(alias):
-            return claim_step(alias, terms, hint)
-    except Exception as error:
-        # Its lease lapses and it is tried again; the others of this pass go on.
-        report(error, "a step of execution %s could not be claimed", hint.execution_id)
-        return None
+def claim_tenants_turns(using: str, terms: Terms) -> tuple[Sequence[Claimed], int]:
+    """Claim executions on planes whose turn it is, and how many hints that touched."""
+    if terms.plane == "" or not planes_in_use():
+        return [], 0
+    return _with_resolved(using, terms, *claim_on_planes(using, terms))
 
 
-def claim_turns(using: str, terms: Terms) -> tuple[list[Claimed], int]:
-    """Claim executions whose turn it is, and how many hints that touched."""
-    claims: list[Claimed] = []
-    found: list[tuple[str, Odd]] = []
-    if terms.plane != "" and planes_in_use():
-        # Tenants' work first, the spine's own within the same batch.
-        claims, found = claim_on_planes(using, terms)
-    odd = found
-    if not terms.plane:
-        rest = replace(terms, limit=terms.limit - len(claims) - len(found))
-        own, odd_own = claim_due(using, rest)
-        claims += own
-        odd = found + [(using, hint) for hint in odd_own]
-    for alias, hint in odd:
-        try:
-            with guarded(alias):
-                taken_over = resolve(alias, terms, hint)
-        except Exception as error:
-            # Its lease lapses and it is tried again; the others of this pass go on.
-            report(error, "execution %s could not be resolved", hint.execution_id)
-            continue
-        if taken_over is not None:
-            claims.append(taken_over)
-    return claims, len(claims) + len(odd)
+def claim_own_turns(using: str, terms: Terms) -> tuple[Sequence[Claimed], int]:
+    """Claim executions on the spine's own database whose turn it is, and how many hints that touched."""
+    if terms.plane:
+        return [], 0
+    return _with_resolved(using, terms, *claim_due(using, terms))
+
+
+def _with_resolved(
+    using: str, terms: Terms, claims: list[Claimed], odd: Sequence[Odd]
+) -> tuple[Sequence[Claimed], int]:
+    """The claims, with those that what is odd about a hint left possible."""
+    found = (on_its_plane(using, hint, lambda alias, hint=hint: resolve(alias, terms, hint)) for hint in odd)  # type: ignore[misc]
+    taken_over = [claim for claim in found if claim is not None]
+    return [*claims, *taken_over], len(claims) + len(odd)

@@ -20,7 +20,7 @@ from django_durable.authoring.registry import code_digest, served_hashes
 from django_durable.clock import sql_until_now
 from django_durable.conf import config
 from django_durable.dispatch.hints import TABLE
-from django_durable.engine.transitions.claim import LEVELS
+from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DispatchHint
 from django_durable.runtime.queues import waiting_queues
 from django_durable.runtime.tick import claim_pass_of

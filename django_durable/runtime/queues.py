@@ -10,7 +10,7 @@ from django_durable.authoring.registry import declared_queues
 from django_durable.clock import sql_now
 from django_durable.conf import config
 from django_durable.dispatch.hints import TABLE
-from django_durable.engine.transitions.claim import LEVELS
+from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DispatchHint
 from django_durable.sql import build, fetch, field_of, join, value
 

@@ -69,6 +69,7 @@ class Worker:
         self._lock = threading.Lock()
         self._keeper = LeaseKeeper(config().lease_seconds)
         self._blocked_at = float("-inf")
+        self._first = 0  # which kind of work the next pass begins with
         self._outage = False
 
     def run(self) -> None:
@@ -189,7 +190,8 @@ class Worker:
 
     def _claim(self, limit: int, *, blocked: bool) -> int:
         terms = terms_of(limit=limit, queues=self._queues.names(), blocked=blocked, plane=self._plane)
-        claims, touched = claim_pass(self._using, terms)
+        claims, touched = claim_pass(self._using, terms, self._first)
+        self._first = (self._first + 1) % 3 if touched >= limit else 0
         for claim in claims:
             with self._lock:
                 self._running[claim.token] = claim

@@ -11,7 +11,7 @@ from typing import Any
 from django_durable.clock import read_now
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.transitions import leave
-from django_durable.engine.transitions.claim import Terms
+from django_durable.engine.transitions.hint_lease import Terms
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import Checkpoint, DispatchHint, Execution
 from django_durable.planes.selection import spine_alias

@@ -15,7 +15,8 @@ from django_durable.engine.claimed import Claimed
 from django_durable.engine.journal import Record, fenced_insert, load, row_for
 from django_durable.engine.ownership import Refusal, explain_refusal
 from django_durable.engine.transitions import recover
-from django_durable.engine.transitions.claim import Odd, claim_due
+from django_durable.engine.transitions.claim import claim_due
+from django_durable.engine.transitions.hint_lease import Odd
 from django_durable.engine.transitions.leave import Pages
 from django_durable.engine.transitions.wait import Waited, wait_for_messages
 from django_durable.runtime.claiming import terms_of

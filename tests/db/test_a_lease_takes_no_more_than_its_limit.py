@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from django_durable import Context, workflow
-from django_durable.engine.transitions.claim import lease
+from django_durable.engine.transitions.hint_lease import lease
 from django_durable.models import DispatchHint
 from django_durable.runtime.claiming import terms_of
 from tests.driving import USING, connection

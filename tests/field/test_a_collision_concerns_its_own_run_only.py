@@ -108,6 +108,6 @@ def test_a_row_that_cannot_be_recovered_is_reported_and_the_fifty_others_go_on(
     assert {claimed.id for claimed in recovered} == {execution.pk for execution in executions} - {odd.pk}
     assert {row(execution)["recoveries"] for execution in executions if execution is not odd} == {1}
     told = [record.getMessage() for record in caplog.records]
-    assert told == [f"execution {odd.pk} could not be resolved (ArithmeticError)"]
+    assert told == [f"execution {odd.pk} could not be claimed (ArithmeticError)"]
     # It is tried again once its own lease is over, alone.
     assert claim(limit=100) == []

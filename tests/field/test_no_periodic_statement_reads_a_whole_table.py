@@ -22,7 +22,7 @@ from django_durable import Context, Execution, step, workflow
 from django_durable.authoring.registry import code_digest
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import renew
-from django_durable.engine.transitions.claim import lease
+from django_durable.engine.transitions.hint_lease import lease
 from django_durable.models import Checkpoint, DeadLetter, DispatchHint, Message
 from django_durable.runtime import sweeps
 from django_durable.runtime.claiming import claim_pass, terms_of

@@ -11,7 +11,7 @@ import pytest
 
 from django_durable import Context, Execution, Retry, RetryAfter, step, workflow
 from django_durable.engine.claimed import Claimed
-from django_durable.engine.transitions.claim import Terms
+from django_durable.engine.transitions.hint_lease import Terms
 from django_durable.models import Checkpoint, DispatchHint
 from django_durable.runtime import messages_due, sweeps
 from django_durable.runtime.claiming import claim_pass
@@ -90,8 +90,8 @@ def test_a_worker_takes_over_no_more_than_it_has_slots_for(monkeypatch: pytest.M
     hints_of(lost, LONG_AGO, leased=True)
     taken: list[int] = []
 
-    def counted(using: str, terms: Terms) -> tuple[list[Claimed], int]:
-        claims, touched = claim_pass(using, terms)
+    def counted(using: str, terms: Terms, first: int) -> tuple[list[Claimed], int]:
+        claims, touched = claim_pass(using, terms, first)
         taken.append(len(claims))
         return claims, touched
 

@@ -115,7 +115,7 @@ def test_a_take_over_that_fails_is_one_rows_trouble(
     monkeypatch.setattr(recover, "note_takeover", fails_for_one)
     taken_over = claim(BATCH)
     assert {claimed.id for claimed in taken_over} == {e.pk for e in executions} - {executions[THIRD].pk}
-    assert "could not be resolved" in caplog.text
+    assert "could not be claimed" in caplog.text
     assert "of this row alone" not in [record.message for record in caplog.records if record.levelname != "DEBUG"]
 
 

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django_durable.models.execution import ACTIVE, RETRYABLE
 
 FORWARD = tuple(status for status in ACTIVE if status != "compensating")
@@ -49,6 +52,11 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "end_undo": ("compensating",),
     "reopen_undo": RETRYABLE,
 }
+
+
+def wants_results(row: Mapping[str, Any]) -> bool:
+    """Whether a locked execution still wants what it has running elsewhere: it lives, and is not to end otherwise."""
+    return row["status"] in TAKES_RESULTS and not row["ending_as"]
 
 
 def listed(statuses: tuple[str, ...]) -> str:

@@ -14,11 +14,12 @@ from typing import Any
 from django.db import connections
 
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.isolation import read_committed
 from django_durable.engine.journal import CHECKPOINT, LOADED, Record, insert_within
 from django_durable.engine.transitions.family import outcome
 from django_durable.engine.transitions.fan_in import settle
 from django_durable.engine.transitions.leave import Pages, suspend
-from django_durable.engine.transitions.wait import lock_fenced, read_committed
+from django_durable.engine.transitions.wait import lock_fenced
 from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import WHOLE
 from django_durable.models.execution import TERMINAL

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.db import connections, transaction
 
-from django_durable.clock import sql_after, sql_now, sql_until_now
+from django_durable.clock import sql_now
 from django_durable.conf import config
 from django_durable.dispatch.hints import TABLE as HINT
 from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
@@ -24,7 +23,17 @@ from django_durable.engine.contention import repeated
 from django_durable.engine.journal import EXECUTION
 from django_durable.engine.locking import read_time
 from django_durable.engine.transitions import SOURCES, listed
-from django_durable.models import DispatchHint, Execution
+from django_durable.engine.transitions.hint_lease import (
+    Odd,
+    Terms,
+    any_due,
+    lease,
+    lease_columns,
+    levels_of,
+    limit_of,
+    wanted,
+)
+from django_durable.models import Execution
 from django_durable.sql import (
     Sql,
     assignments,
@@ -34,48 +43,8 @@ from django_durable.sql import (
     fetch,
     field_of,
     is_postgres,
-    join,
     value,
 )
-
-LEVELS = (2, 1, 0, -1, -2)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a worker asks for: who it is, what it serves and knows, how much it can take."""
-
-    worker: str
-    lease_seconds: float
-    limit: int
-    queues: tuple[str, ...]
-    known: tuple[str, ...]
-    code: str
-    state: int = DispatchHint.State.LIVE
-    hint_id: UUID | None = None
-    kind: int = DispatchHint.Kind.TURN
-    plane: str | None = None
-    """Only this plane's work, ``''`` for the spine's own; ``None``: all of it."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing can be claimed under them: no queue served, no workflow known, no room."""
-        return not (self.queues or self.hint_id) or not self.known or self.limit < 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Odd:
-    """A hint leased under a fresh token whose execution could not simply be claimed, or not yet."""
-
-    hint_id: UUID
-    token: UUID
-    execution_id: UUID
-    revision: int
-    epoch: int
-    state: int
-    plane: str = ""
-    position: int = -1
-    item: int = -1
 
 
 def claim_due(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
@@ -127,58 +96,13 @@ def _taken(using: str, terms: Terms, token: Sql | UUID) -> Sql:
     return assignments(connection, Execution, changes)
 
 
-def _leased(using: str, terms: Terms, token: Sql | UUID) -> Sql:
-    """What a claim writes to the hint."""
-    connection = connections[using]
-    changes = {
-        "owner": terms.worker,
-        "token": token,
-        "due_at": sql_after(connection, terms.lease_seconds),
-        "state": DispatchHint.State.LIVE,
-    }
-    return assignments(connection, DispatchHint, changes)
-
-
-def wanted(
-    using: str,
-    terms: Terms,
-    *,
-    priority: Sql | None = None,
-    queue: Sql | None = None,
-    planes: Sql | None = None,
-) -> Sql:
-    """The condition on a hint that this worker may lease now."""
-    connection = connections[using]
-
-    def bound(name: str, item: object) -> Sql:
-        return value(connection, field_of(DispatchHint, name), item)
-
-    parts = [
-        planes or Sql("h.plane = ''"),
-        Sql(f"h.state = {int(terms.state)} AND h.kind = {int(terms.kind)}"),
-        build("h.due_at <= {now}", now=sql_until_now(connection)),
-        build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
-    ]
-    if terms.state == DispatchHint.State.BLOCKED:
-        parts.append(build("h.avoid <> {code}", code=bound("avoid", terms.code)))
-    if terms.hint_id is not None:
-        parts.append(build("h.id = {id}", id=bound("id", terms.hint_id)))
-    elif queue is not None and priority is not None:
-        parts += [build("h.queue = {queue}", queue=queue), build("h.priority = {level}", level=priority)]
-    else:
-        # Every level by name: a range of the index ends at the first column that is left open.
-        parts.append(build("h.queue IN ({q})", q=join(", ", [bound("queue", q) for q in terms.queues])))
-        parts.append(Sql(f"h.priority IN ({', '.join(map(str, LEVELS))})"))
-    return join(" AND ", parts)
-
-
 def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
     """PostgreSQL, one database. Level by level, so that each level is one range of the index."""
-    limit = _limit(terms)
+    limit = limit_of(terms)
     condition = wanted(using, terms, priority=Sql("level.priority"), queue=Sql("level.queue"))
     picked = build(
         "SELECT h.id AS hint_id, gen_random_uuid() AS fresh, e.id AS eid, h.revision AS hint_revision,"
-        f" h.epoch AS hint_epoch, h.state AS hint_state, {{plain}} AS plain FROM {HINT} h JOIN {EXECUTION} e"
+        f" h.epoch AS hint_epoch, {{plain}} AS plain FROM {HINT} h JOIN {EXECUTION} e"
         " ON e.id = h.execution_id WHERE {wanted} ORDER BY h.due_at LIMIT {limit} FOR UPDATE OF h, e SKIP LOCKED",
         plain=_plain(using, Sql("h.revision"), Sql("h.epoch")),
         wanted=condition,
@@ -190,19 +114,19 @@ def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], li
         f" claimed AS (UPDATE {EXECUTION} e SET {{taken}} FROM due WHERE e.id = due.eid AND due.plain"
         f" RETURNING {columns(Execution, COLUMNS, 'e.')}),"
         f" leased AS (UPDATE {HINT} h SET {{leased}} FROM due WHERE h.id = due.hint_id RETURNING h.id)"
-        " SELECT due.hint_id, due.fresh, due.eid, due.hint_revision, due.hint_epoch, due.hint_state,"
-        " {now}, claimed.* FROM due LEFT JOIN claimed ON claimed.id = due.eid",
-        levels=_levels(using, terms),
+        " SELECT due.hint_id, due.fresh, due.eid, due.hint_revision, due.hint_epoch,"
+        " {now}, claimed.* FROM due LEFT JOIN claimed ON claimed.id = due.eid AND due.plain",
+        levels=levels_of(using, terms),
         picked=picked,
         limit=limit,
         taken=_taken(using, terms, Sql("due.fresh")),
-        leased=_leased(using, terms, Sql("due.fresh")),
+        leased=lease_columns(using, terms, Sql("due.fresh")),
         now=sql_now(connections[using]),
     )
     sent_at = time.monotonic()
     claims: list[Claimed] = []
     odd: list[Odd] = []
-    for hint_id, fresh, eid, revision, epoch, state, now, *row in fetch(using, statement):
+    for hint_id, fresh, eid, revision, epoch, now, *row in fetch(using, statement):
         if row[0] is None:
             odd.append(
                 Odd(
@@ -211,7 +135,7 @@ def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], li
                     execution_id=eid,
                     revision=revision,
                     epoch=epoch,
-                    state=state,
+                    sent_at=sent_at,
                 )
             )
         else:
@@ -219,41 +143,13 @@ def _claim_in_one_statement(using: str, terms: Terms) -> tuple[list[Claimed], li
     return claims, odd
 
 
-def _limit(terms: Terms) -> Sql:
-    """The number itself: a plan that is made for any number would read and sort everything that is due."""
-    return Sql(str(int(terms.limit)))
-
-
-def _levels(using: str, terms: Terms) -> Sql:
-    connection = connections[using]
-    if terms.hint_id is not None:
-        return Sql("('', 0)")  # one hint by its id, whatever its queue and level
-    pairs = [
-        build(
-            "({queue}, {level})",
-            queue=value(connection, field_of(DispatchHint, "queue"), queue),
-            level=value(connection, field_of(DispatchHint, "priority"), level),
-        )
-        for level in LEVELS
-        for queue in terms.queues
-    ]
-    return join(", ", pairs)
-
-
-def any_due(using: str, terms: Terms, *, planes: Sql | None = None) -> bool:
-    """Whether there is anything to lease, asked without a lock."""
-    condition = wanted(using, terms, planes=planes)
-    return bool(fetch(using, build(f"SELECT 1 FROM {HINT} h WHERE {{wanted}} LIMIT 1", wanted=condition)))
-
-
 def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
-    sent_at = time.monotonic()
     claims: list[Claimed] = []
     odd: list[Odd] = []
     with transaction.atomic(using=using):
         for leased in lease(using, terms):
             try:
-                claim = claim_one(using, terms, leased, sent_at)
+                claim = claim_one(using, terms, leased)
             except ValueError:
                 claim = None  # a time that is none, written past the engine: the others go on
             if claim is None:
@@ -263,45 +159,7 @@ def _claim_in_two_steps(using: str, terms: Terms) -> tuple[list[Claimed], list[O
     return claims, odd
 
 
-def lease(using: str, terms: Terms, *, planes: Sql | None = None) -> list[Odd]:
-    """Lease hints, those of the spine's own plane where no others are named: one atomic update."""
-    connection = connections[using]
-    fresh = Sql("gen_random_uuid()" if is_postgres(connection) else "lower(hex(randomblob(16)))")
-    # Picked once, before the update: a server may run a subquery again for each row, and each time it would find
-    # others that are not yet leased, beyond the limit.
-    statement = build(
-        f"WITH first_due AS {{once}} ({{first}}) UPDATE {HINT} SET {{leased}} WHERE id IN (SELECT id FROM first_due)"
-        " RETURNING id, token, execution_id, revision, epoch, plane, position, item",
-        once=Sql("MATERIALIZED" if is_postgres(connection) else ""),
-        leased=_leased(using, terms, fresh),
-        first=_first_due(using, terms, planes),
-    )
-    names = ["id", "token", "execution_id", "revision", "epoch", "plane", "position", "item"]
-    rows = (convert(connection, DispatchHint, names, row) for row in fetch(using, statement))
-    return [Odd(hint_id=row.pop("id"), state=terms.state, **row) for row in rows]
-
-
-def _first_due(using: str, terms: Terms, planes: Sql | None) -> Sql:
-    """The ids of the first due hints, by level and age; on PostgreSQL one range a level, past what is locked."""
-    limit = _limit(terms)
-    if not is_postgres(connections[using]):
-        return build(
-            f"SELECT h.id FROM {HINT} h WHERE {{wanted}} ORDER BY h.priority DESC, h.due_at LIMIT {{limit}}",
-            wanted=wanted(using, terms, planes=planes),
-            limit=limit,
-        )
-    level = {"priority": Sql("level.priority"), "queue": Sql("level.queue")}
-    return build(
-        "SELECT p.id FROM (VALUES {levels}) AS level(queue, priority) CROSS JOIN LATERAL"
-        f" (SELECT h.id FROM {HINT} h WHERE {{wanted}} ORDER BY h.due_at LIMIT {{limit}} FOR UPDATE SKIP LOCKED) AS p"
-        " LIMIT {limit}",
-        levels=_levels(using, terms),
-        wanted=wanted(using, terms, planes=planes, **level),
-        limit=limit,
-    )
-
-
-def claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed | None:
+def claim_one(using: str, terms: Terms, leased: Odd) -> Claimed | None:
     """Claim the execution of a leased hint on its plane, if it may simply go on and nobody has it locked."""
     connection = connections[using]
     free = ""
@@ -319,7 +177,7 @@ def claim_one(using: str, terms: Terms, leased: Odd, sent_at: float) -> Claimed 
     if not rows:
         return None
     now, *row = rows[0]
-    return _claimed(using, terms, leased.hint_id, leased.token, row, read_time(now), sent_at)
+    return _claimed(using, terms, leased.hint_id, leased.token, row, read_time(now), leased.sent_at)
 
 
 def _claimed(

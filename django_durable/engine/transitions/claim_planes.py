@@ -7,16 +7,19 @@ lacks migrations until the next look at it, and their hints go back uncounted; o
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
+from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connections
 
 from django_durable.clock import sql_after
+from django_durable.database_errors import is_disconnect
 from django_durable.dispatch.hints import put_back
 from django_durable.dispatch.parking import note_unresolved
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
-from django_durable.engine.transitions.claim import Odd, Terms, any_due, claim_one, lease
+from django_durable.engine.transitions.claim import claim_one
+from django_durable.engine.transitions.hint_lease import Odd, Terms, any_due, lease
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import DispatchHint
 from django_durable.planes.behind import known_to_lag, lags
@@ -25,39 +28,58 @@ from django_durable.planes.registry import Plane, alias_of, all_planes, find_pla
 from django_durable.quiet import report
 from django_durable.sql import Sql, build, execute, field_of, is_postgres, join, value
 
+T = TypeVar("T")
+
 PAUSE_SECONDS = 1.0
 """A hint of a plane that cannot be reached is due again after so long; the breaker decides what is tried."""
 
 
-def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[tuple[str, Odd]]]:
-    """Claim tenants' work, oldest first, and what could not simply be claimed with its plane's alias."""
+def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]:
+    """Claim tenants' work, oldest first, and what could not simply be claimed."""
     planes = planes_to_try(spine, terms.plane)
     if planes is None or terms.empty:
         return [], []
     if not is_postgres(connections[spine]) and not any_due(spine, terms, planes=planes):
         return [], []  # an idle worker takes no write lock
-    leased = repeated(spine, lambda: lease(spine, terms, planes=planes))
     claims: list[Claimed] = []
-    odd: list[tuple[str, Odd]] = []
-    for hint in leased:
-        alias = resolved_plane(spine, hint)
-        if alias is None:
-            continue
-        claimed = _claim_guarded(spine, find_plane(hint.plane), terms, hint)
+    odd: list[Odd] = []
+    for hint in repeated(spine, lambda: lease(spine, terms, planes=planes)):
+        claimed = on_its_plane(spine, hint, lambda alias, hint=hint: claim_one(alias, terms, hint) or alias)  # type: ignore[misc]
         if isinstance(claimed, Claimed):
             claims.append(claimed)
-        elif claimed:
-            odd.append((alias, hint))
+        elif claimed is not None:
+            odd.append(hint)
     return claims, odd
 
 
-def resolved_plane(spine: str, hint: Odd) -> str | None:
-    """The database of a leased hint's plane; one that cannot be told is counted and given back."""
+def on_its_plane(spine: str, hint: Odd, act: Callable[[str], T]) -> T | None:
+    """What ``act(alias)`` makes of a leased hint on its plane; ``None``: nothing is run there now.
+
+    Then the hint has gone back, or, after an error of its own, its lease lapses and it is tried again. The others of
+    this pass go on in any case.
+    """
     try:
-        return alias_of(hint.plane)
+        alias = alias_of(hint.plane)
     except PlaneUnavailable:
         note_unresolved(spine, hint.hint_id, hint.token)
         return None
+    plane = find_plane(hint.plane) if hint.plane else None
+    try:
+        if plane is None or not _left_alone(plane):
+            with guarded(alias):
+                if plane is None or not lags(plane):
+                    return repeated(alias, lambda: act(alias))
+    except (OperationalError, InterfaceError) as error:
+        if alias == spine:
+            raise  # the whole pass has lost its database
+        if not is_disconnect(error):
+            report(error, "execution %s could not be claimed", hint.execution_id)
+    except Exception as error:
+        report(error, "execution %s could not be claimed", hint.execution_id)
+        return None
+    due_at = sql_after(connections[spine], PAUSE_SECONDS)
+    execute(spine, put_back(connections[spine], hint.hint_id, hint.token, due_at))
+    return None
 
 
 def planes_to_try(spine: str, only: str | None, *, own: bool = False) -> Sql | None:
@@ -80,24 +102,3 @@ def _left_alone(plane: Plane) -> bool:
     if not plane.claimable or plane.database not in connections.settings:
         return True
     return not available(plane.database) or known_to_lag(plane)
-
-
-def _claim_guarded(spine: str, plane: Plane, terms: Terms, hint: Odd) -> Claimed | bool:
-    """The claim, or whether the hint is odd; ``False``: nothing is run on its plane now, the hint has gone back."""
-    alias = plane.database
-    if not _left_alone(plane):
-        try:
-            with guarded(alias):
-                if not lags(plane):
-                    sent_at = time.monotonic()
-                    return repeated(alias, lambda: claim_one(alias, terms, hint, sent_at)) or True
-        except (OperationalError, InterfaceError):
-            pass
-        except Exception as error:
-            # Its lease lapses and it is tried again; the others of this pass go on.
-            report(error, "execution %s could not be claimed on its plane", hint.execution_id)
-            return False
-    execute(
-        spine, put_back(connections[spine], hint.hint_id, hint.token, sql_after(connections[spine], PAUSE_SECONDS))
-    )
-    return False

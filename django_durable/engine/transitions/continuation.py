@@ -11,6 +11,7 @@ from django.db import connections
 from django_durable.clock import sql_now
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.isolation import read_committed
 from django_durable.engine.messages import CALLBACK
 from django_durable.engine.messages import TABLE as MESSAGE
 from django_durable.engine.telling import tell
@@ -19,7 +20,7 @@ from django_durable.engine.transitions.heir import insert_heir
 from django_durable.engine.transitions.leave import ENDED, Pages, cancel_pending, ended_columns
 from django_durable.engine.transitions.start import chain_mark, write_route
 from django_durable.engine.transitions.verbs import write_execution
-from django_durable.engine.transitions.wait import lock_fenced, read_committed, write_pages
+from django_durable.engine.transitions.wait import lock_fenced, write_pages
 from django_durable.engine.undos import inherit_undos
 from django_durable.ids import time_ordered_id
 from django_durable.models import Execution

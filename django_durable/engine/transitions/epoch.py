@@ -105,8 +105,10 @@ def unfreeze(plane: str, ids: Sequence[UUID], epoch: int) -> list[dict[str, Any]
     connection = connections[plane]
     statement = build(
         f"UPDATE {TABLE} SET moving = {{no}}, epoch = {{epoch}} WHERE id IN ({{ids}})"
+        " AND moving = {yes}"
         f" RETURNING {columns(Execution, LOCKED)}",
         no=value(connection, field_of(Execution, "moving"), False),
+        yes=value(connection, field_of(Execution, "moving"), True),
         epoch=Sql("%s", (epoch,)),
         ids=join(", ", [value(connection, field_of(Execution, "id"), one) for one in ids]),
     )

@@ -20,11 +20,11 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.chain import current_id
 from django_durable.engine.locking import LOCKED, TABLE, lock_execution
 from django_durable.engine.telling import tell
-from django_durable.engine.transitions import SOURCES, TAKES_RESULTS, listed
+from django_durable.engine.transitions import SOURCES, listed, wants_results
 from django_durable.engine.transitions.fan_in import lock_owner, settle
 from django_durable.engine.transitions.leave import ENDED, cancel_pending, ended_columns
 from django_durable.engine.transitions.start import Order, insert_execution
-from django_durable.engine.undos import COMPENSATE, read_undos
+from django_durable.engine.undos import COMPENSATE, has_undos
 from django_durable.errors import ChildFailed, ExecutionConflict, ExecutionNotFound
 from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import WHOLE
@@ -110,14 +110,17 @@ def start_stored_child(
     return start_child(using, parent, position, item, Order(**order))
 
 
-def hold_parent(using: str, execution_id: UUID) -> dict[str, Any] | None:
-    """Lock the parent's row before the child's; ``None``: it has none, or the parent is gone."""
+def hold_parent(using: str, execution_id: UUID, *, wait: bool = True) -> dict[str, Any] | None:
+    """Lock the parent's row before the child's; ``None``: it has none, or the parent is gone.
+
+    ``wait=False`` raises ``ExecutionBusy`` where another transaction holds it.
+    """
     connection = connections[using]
     own = value(connection, field_of(Execution, "id"), execution_id)
     rows = fetch(using, build(f"SELECT parent_id FROM {TABLE} WHERE id = {{id}} AND parent_id IS NOT NULL", id=own))
     if not rows:
         return None
-    return hold(using, convert(connection, Execution, ["parent_id"], rows[0])["parent_id"])
+    return hold(using, convert(connection, Execution, ["parent_id"], rows[0])["parent_id"], wait=wait)
 
 
 def hold_current(using: str, execution_id: UUID) -> tuple[dict[str, Any] | None, datetime, dict[str, Any]]:
@@ -130,12 +133,12 @@ def hold_current(using: str, execution_id: UUID) -> tuple[dict[str, Any] | None,
             return parent, now, row
 
 
-def hold(using: str, parent_id: UUID | None) -> dict[str, Any] | None:
+def hold(using: str, parent_id: UUID | None, *, wait: bool = True) -> dict[str, Any] | None:
     """Lock a parent's row; ``None``: there is none."""
     if parent_id is None:
         return None
     try:
-        return lock_owner(using, parent_id)
+        return lock_owner(using, parent_id, wait=wait)
     except ExecutionNotFound:
         return None
 
@@ -150,11 +153,19 @@ def tell_parent(
     error: str | None = None,
 ) -> None:
     """Write a child's end into the checkpoint that its parent has for it, and wake the parent if it waits for it."""
-    if parent is None or parent["status"] not in TAKES_RESULTS:
+    if parent is None or not wants_results(parent):
         return
     changes = outcome(using, child["workflow"], child["id"], status=status, output=output, error=error)
     item = WHOLE if child["parent_item"] is None else child["parent_item"]
-    settle(using, parent, child["parent_position"], item, changes, Sql("c.kind = 'child'"))
+    settle(using, parent, child["parent_position"], item, changes, _is_its_child(using, child["id"]))
+
+
+def _is_its_child(using: str, child_id: UUID) -> Sql:
+    """The condition that a checkpoint ``c`` is for this child: a retry may have put another one in its place."""
+    return build(
+        f"c.kind = 'child' AND EXISTS (SELECT 1 FROM {TABLE} k WHERE k.id = {{id}} AND k.parent_id = c.execution_id)",
+        id=value(connections[using], field_of(Execution, "id"), child_id),
+    )
 
 
 def outcome(
@@ -215,15 +226,17 @@ def _undo_first(using: str, parent_ids: Sequence[UUID], which: Sql) -> None:
     """Have those children that registered undo steps run them, each closing its own children."""
     from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
 
+    # A running one may have registered some that this transaction's snapshot does not show.
     statement = build(
-        f"SELECT c.id FROM {TABLE} c WHERE {{closing}} AND EXISTS (SELECT 1 FROM {Checkpoint._meta.db_table} u"
-        f" WHERE u.execution_id = c.id AND u.kind = '{COMPENSATE}') ORDER BY c.id",
+        f"SELECT c.id FROM {TABLE} c WHERE {{closing}} AND (c.status = 'running' OR EXISTS"
+        f" (SELECT 1 FROM {Checkpoint._meta.db_table} u WHERE u.execution_id = c.id AND u.kind = '{COMPENSATE}'))"
+        " ORDER BY c.id",
         closing=_closing(using, parent_ids, which),
     )
     for raw in fetch(using, statement):
         child_id = convert(connections[using], Execution, ["id"], raw)["id"]
         _now, row = lock_execution(using, child_id)
-        if row["status"] in SOURCES["cancel"] and not row["ending_as"] and read_undos(using, child_id).due():
+        if row["status"] in SOURCES["cancel"] and not row["ending_as"] and has_undos(using, row):
             asked = {"cancel_requested_at": sql_now(connections[using])}
             begin = ask_undo if row["status"] == "running" else begin_undo
             begin(using, row, Ending(status="cancelled"), asked)

@@ -28,9 +28,9 @@ JOIN = Join._meta.db_table
 COUNTS = ("needs", "settled", "failed", "tolerated", "min_successful", "in_flight")
 
 
-def lock_owner(using: str, owner_id: UUID) -> dict[str, Any]:
+def lock_owner(using: str, owner_id: UUID, *, wait: bool = True) -> dict[str, Any]:
     """Lock the row of an execution that has something running elsewhere: shared, or exclusively to wake it."""
-    _now, row = lock_execution(using, owner_id, shared=not must_lock_exclusively(owner_id))
+    _now, row = lock_execution(using, owner_id, shared=not must_lock_exclusively(owner_id), wait=wait)
     return row
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import transaction
 
 from django_durable.engine.contention import repeated
-from django_durable.engine.locking import lock_execution
+from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.messages import wake
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Checkpoint, Execution
@@ -23,7 +23,7 @@ def wake_overlooked(plane: str, execution_id: UUID) -> bool:
 
     def attempt() -> bool:
         with transaction.atomic(using=plane):
-            _now, row = lock_execution(plane, execution_id)
+            _now, row = lock_execution(plane, execution_id, wait=False)
             if row["status"] != "waiting" or not is_overlooked(plane, row):
                 return False
             wake(plane, row)
@@ -31,7 +31,7 @@ def wake_overlooked(plane: str, execution_id: UUID) -> bool:
 
     try:
         return repeated(plane, attempt)
-    except (ExecutionNotFound, PlaneUnavailable):
+    except (ExecutionNotFound, ExecutionBusy, PlaneUnavailable):
         return False
 
 

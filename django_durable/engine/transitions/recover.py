@@ -18,18 +18,18 @@ from django.db import connections, transaction
 
 from django_durable.clock import sql_after, sql_now
 from django_durable.conf import config
-from django_durable.dispatch.hints import TABLE as HINT
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import COLUMNS, Claimed, as_utc
 from django_durable.engine.contention import repeated
+from django_durable.engine.isolation import read_committed
 from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.standing import standing_intent
 from django_durable.engine.telling import tell
-from django_durable.engine.transitions import TAKES_RESULTS
-from django_durable.engine.transitions.claim import Odd, Terms
+from django_durable.engine.transitions import wants_results
 from django_durable.engine.transitions.family import close_children, hold, hold_parent, tell_parent
+from django_durable.engine.transitions.hint_lease import Odd, Terms, still_leased
 from django_durable.engine.transitions.leave import (
     READY,
     cancel_pending,
@@ -38,9 +38,9 @@ from django_durable.engine.transitions.leave import (
     update_execution,
 )
 from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
-from django_durable.engine.undos import read_undos
+from django_durable.engine.undos import has_undos
 from django_durable.errors import ExecutionNotFound, ExecutionTimedOut, PlaneUnavailable, WorkerLost
-from django_durable.models import Checkpoint, DispatchHint, Execution
+from django_durable.models import Checkpoint, Execution
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import encode_failure
 from django_durable.signals import execution_finished
@@ -68,7 +68,7 @@ def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
     work = SpineWork(using)
     with transaction.atomic(using=using):
         try:
-            parent = hold_parent(using, odd.execution_id)
+            parent = hold_parent(using, odd.execution_id, wait=False)
             now, row = lock_execution(using, odd.execution_id, wait=False)
         except ExecutionNotFound:
             work.acknowledge(odd.hint_id, odd.token).run()
@@ -76,7 +76,7 @@ def _resolve(using: str, terms: Terms, odd: Odd) -> Claimed | None:
         except (ExecutionBusy, PlaneUnavailable):
             work.put_back(odd.hint_id, odd.token, sql_after(connections[work.spine], BUSY_SECONDS)).run()
             return None
-        if not _still_leased(work.spine, odd):
+        if not still_leased(work.spine, odd):
             return None
         if row["status"] in TERMINAL or (row["revision"], row["epoch"]) != (odd.revision, odd.epoch):
             _drop_stale(work, odd, row)
@@ -99,18 +99,6 @@ def _drop_stale(work: SpineWork, odd: Odd, row: Mapping[str, Any]) -> None:
     work.run()
 
 
-def _still_leased(spine: str, odd: Odd) -> bool:
-    """Whether the hint is still ours, now that the execution is locked: a slow claimer may have been overtaken."""
-    connection = connections[spine]
-    statement = build(
-        f"UPDATE {HINT} SET due_at = {{due}} WHERE id = {{id}} AND token = {{token}}",
-        due=sql_after(connection, config().lease_seconds),
-        id=value(connection, field_of(DispatchHint, "id"), odd.hint_id),
-        token=value(connection, field_of(DispatchHint, "token"), odd.token),
-    )
-    return bool(execute(spine, statement))
-
-
 def _resolve_unleased(
     using: str, work: SpineWork, odd: Odd, row: Mapping[str, Any], parent: Parent, now: datetime
 ) -> None:
@@ -127,6 +115,9 @@ def _resolve_unleased(
         work.put_back(odd.hint_id, odd.token, sql_now(connections[work.spine]))
     else:
         work.acknowledge(odd.hint_id, odd.token)
+        intent = standing_intent(using, row) if status == "blocked" else None
+        if intent is not None:
+            work.publish(intent)  # for other code only: the lease has made this hint anybody's
     work.run()
 
 
@@ -224,7 +215,7 @@ def bury_for(using: str, execution_id: UUID, why: str, still: Callable[[], bool]
         with transaction.atomic(using=using):
             parent = hold_parent(using, execution_id)
             _now, row = lock_execution(using, execution_id)
-            if row["status"] in TAKES_RESULTS and not row["ending_as"] and still():
+            if wants_results(row) and still():
                 lost = WorkerLost(f"worker lost: {why}; the cap is {cap_of(row)} (MAX_RECOVERIES)")
                 _end(using, row, parent, "dead", encode_failure(lost), {})
 
@@ -239,7 +230,7 @@ def _time_out(using: str, row: Mapping[str, Any], parent: Parent, *, held: bool 
     late = encode_failure(
         ExecutionTimedOut(f"the execution did not finish before its deadline {row['deadline'].isoformat()}")
     )
-    if not read_undos(using, row["id"]).due():
+    if not has_undos(using, row):
         _end(using, row, parent, "timed_out", late, {})
         return True
     (ask_undo if held else begin_undo)(using, row, Ending(status="timed_out", error=late))
@@ -288,7 +279,7 @@ def time_out_claimed(claim: Claimed, lease: Lease) -> bool:
     using = claim.using
 
     def attempt() -> bool:
-        with transaction.atomic(using=using):
+        with read_committed(using):
             parent = hold(using, claim.row["parent_id"])
             # SQLite takes its write lock with the first write, so the guard comes before the look.
             if not execute(using, _touch(claim)):

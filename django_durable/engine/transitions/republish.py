@@ -8,7 +8,7 @@ from django.db import transaction
 
 from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
-from django_durable.engine.locking import lock_execution
+from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.standing import standing_intent, standing_steps
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import DispatchHint
@@ -25,7 +25,7 @@ def republish(plane: str, execution_id: UUID) -> bool:
 
     def attempt() -> bool:
         with transaction.atomic(using=plane):
-            _now, row = lock_execution(plane, execution_id)
+            _now, row = lock_execution(plane, execution_id, wait=False)
             hints = DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id, kind=TURN)
             if hints.filter(revision__gte=row["revision"]).exists():
                 return False  # it was published, or given back, in the meantime
@@ -37,7 +37,7 @@ def republish(plane: str, execution_id: UUID) -> bool:
 
     try:
         return repeated(plane, attempt)
-    except (ExecutionNotFound, PlaneUnavailable):
+    except (ExecutionNotFound, ExecutionBusy, PlaneUnavailable):
         return False
 
 
@@ -46,7 +46,7 @@ def republish_steps(plane: str, execution_id: UUID) -> int:
 
     def attempt() -> int:
         with transaction.atomic(using=plane):
-            _now, row = lock_execution(plane, execution_id, shared=True)
+            _now, row = lock_execution(plane, execution_id, shared=True, wait=False)
             hints = DispatchHint.objects.using(spine_alias()).filter(execution_id=execution_id).exclude(kind=TURN)
             known = set(hints.values_list("position", "item", "revision"))
             work, published = SpineWork(plane), 0
@@ -59,5 +59,5 @@ def republish_steps(plane: str, execution_id: UUID) -> int:
 
     try:
         return repeated(plane, attempt)
-    except (ExecutionNotFound, PlaneUnavailable):
+    except (ExecutionNotFound, ExecutionBusy, PlaneUnavailable):
         return 0

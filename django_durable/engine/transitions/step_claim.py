@@ -20,9 +20,9 @@ from django_durable.engine.claimed import COLUMNS, Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, LOADED, Record, record_of
 from django_durable.engine.locking import ExecutionBusy, lock_execution
-from django_durable.engine.transitions import TAKES_RESULTS
-from django_durable.engine.transitions.claim import Odd, Terms, any_due, lease
+from django_durable.engine.transitions import wants_results
 from django_durable.engine.transitions.fan_in import this_checkpoint
+from django_durable.engine.transitions.hint_lease import Odd, Terms, any_due, lease, still_leased
 from django_durable.engine.transitions.recover import BUSY_SECONDS, bury_for, cap_of
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Checkpoint, DispatchHint
@@ -70,8 +70,10 @@ def _claim(using: str, terms: Terms, odd: Odd) -> ClaimedStep | None:
         except (ExecutionBusy, PlaneUnavailable):
             work.put_back(odd.hint_id, odd.token, sql_after(connections[work.spine], BUSY_SECONDS)).run()
             return None
+        if not still_leased(work.spine, odd):
+            return None
         found = _read(using, odd)
-        if found is None or row["status"] not in TAKES_RESULTS or row["cancel_requested_at"] is not None:
+        if found is None or not wants_results(row):
             work.acknowledge(odd.hint_id, odd.token).run()
             return None
         lost = found["begun"] > found["attempt"]

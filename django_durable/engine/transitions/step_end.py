@@ -18,7 +18,7 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.contention import repeated
 from django_durable.engine.journal import CHECKPOINT, Record
 from django_durable.engine.standing import step_intent
-from django_durable.engine.transitions import TAKES_RESULTS
+from django_durable.engine.transitions import wants_results
 from django_durable.engine.transitions.fan_in import (
     lock_owner,
     settle,
@@ -75,9 +75,10 @@ def hand_back(claim: ClaimedStep, *, delay: float = 0.0, begun: bool = False, cr
         changes: dict[str, Any] = {"lease_token": None, **({} if begun else {"begun": claim.record.attempt})}
         if crashed:
             changes["recoveries"] = Sql("c.recoveries + 1")
-        held = _amend(claim, changes)
-        work.put_back(claim.hint_id, claim.token, sql_after(connections[work.spine], delay)).run()
-        return held
+        with transaction.atomic(using=claim.using):
+            held = _amend(claim, changes)
+            work.put_back(claim.hint_id, claim.token, sql_after(connections[work.spine], delay)).run()
+            return held
 
     return repeated(claim.using, attempt)
 
@@ -117,8 +118,7 @@ def _while_wanted(claim: ClaimedStep, act: Callable[[dict[str, Any]], bool]) -> 
                 row = lock_owner(claim.using, claim.id)
             except (ExecutionNotFound, PlaneUnavailable):
                 return False  # it has moved to another plane, or does so now: under another epoch
-            wanted = row["status"] in TAKES_RESULTS and row["cancel_requested_at"] is None
-            return wanted and row["epoch"] == claim.row["epoch"] and act(row)
+            return wants_results(row) and row["epoch"] == claim.row["epoch"] and act(row)
 
     return repeated(claim.using, attempt)
 

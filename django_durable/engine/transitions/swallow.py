@@ -15,7 +15,7 @@ from django_durable.engine.transitions.family import close_children, hold, tell_
 from django_durable.engine.transitions.leave import ENDED, cancel_pending, dead_letter, ended_columns
 from django_durable.engine.transitions.undo import Ending, begin_undo
 from django_durable.engine.transitions.verbs import write_execution
-from django_durable.engine.undos import read_undos
+from django_durable.engine.undos import has_undos
 from django_durable.signals import execution_finished
 from django_durable.sql import execute
 
@@ -31,7 +31,7 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
             moved = row["revision"] not in (claim.row["revision"], claim.row["revision"] + 1)
             if moved or row["lease_token"] is not None or row["status"] not in SOURCES["fail"] or row["ending_as"]:
                 return False
-            if read_undos(using, claim.id).due():
+            if has_undos(using, row):
                 begin_undo(using, row, Ending(status="failed", error=error))
                 return True
             changes = {

@@ -27,13 +27,13 @@ from django_durable.engine.transitions.leave import (
     update_execution,
 )
 from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
-from django_durable.engine.undos import read_undos
+from django_durable.engine.undos import has_undos
 from django_durable.errors import InvalidTransition
 from django_durable.ids import time_ordered_id
 from django_durable.models import Checkpoint, Execution, OperatorAction, OperatorNote
 from django_durable.planes.selection import spine_alias
 from django_durable.signals import execution_finished
-from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, insert_row, is_postgres, value
+from django_durable.sql import Sql, assignments, build, execute, fetch, field_of, insert_row, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +85,11 @@ def cancel(using: str, execution_id: UUID, by: Attribution, *, compensate: bool 
 
 def _undo_first(using: str, row: Mapping[str, Any]) -> bool:
     """Let undo steps run before a locked execution is cancelled; ``False``: there are none."""
-    running = row["status"] == "running"
-    if not read_undos(using, row["id"]).due() and not (running and _sees_no_appends(using)):
+    if not has_undos(using, row):
         return False
     asked = {"cancel_requested_at": sql_now(connections[using])}
-    (ask_undo if running else begin_undo)(using, row, Ending(status="cancelled"), asked)
+    (ask_undo if row["status"] == "running" else begin_undo)(using, row, Ending(status="cancelled"), asked)
     return True
-
-
-def _sees_no_appends(using: str) -> bool:
-    """Whether the caller's snapshot may be older than what the running turn has registered."""
-    if not is_postgres(connections[using]):
-        return False
-    return str(fetch(using, Sql("SHOW transaction_isolation"))[0][0]) != "read committed"
 
 
 def pause(using: str, execution_id: UUID, by: Attribution) -> None:

@@ -8,15 +8,15 @@ in the transaction of the wait's checkpoint.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from django.db import connections, transaction
+from django.db import connections
 
 from django_durable.engine.claimed import Claimed
+from django_durable.engine.isolation import read_committed
 from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.messages import Letter, consume, first_unread
 from django_durable.engine.transitions.leave import Pages, suspend
@@ -206,35 +206,6 @@ def read_outcome(claim: Claimed, position: int) -> Waited | None:
         return None
     # An error may be the message's or the end of the time: the stored one tells, as it does at a replay.
     return Waited(letter=Letter(0, "", row["encoded_output"] or "null", claim.read_at, row["encoded_error"]))
-
-
-@contextmanager
-def read_committed(using: str) -> Iterator[None]:
-    """A transaction that sees what was committed while it waited for the lock, whatever the session's isolation.
-
-    In REPEATABLE READ the snapshot is as old as the wait for the lock: a message whose sender held the row would
-    not be seen, and the sender, which found the execution running, would not have woken it.
-    """
-    connection = connections[using]
-    outermost = not connection.in_atomic_block
-    with transaction.atomic(using=using):
-        if outermost and is_postgres(connection) and _isolation_of(using) != "read committed":
-            execute(using, Sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED"))
-        yield
-
-
-def _isolation_of(using: str) -> str:
-    """The isolation of this connection's transactions as the server has it: asked once a connection.
-
-    ``SHOW`` takes no snapshot, so the level of the transaction can still be changed after it.
-    """
-    connection = connections[using]
-    known: tuple[object, str] | None = getattr(connection, "_durable_isolation", None)
-    if known is None or known[0] is not connection.connection:
-        level = str(fetch(using, Sql("SHOW transaction_isolation"))[0][0])
-        known = (connection.connection, level)
-        connection._durable_isolation = known  # type: ignore[attr-defined]
-    return known[1]
 
 
 def lock_fenced(claim: Claimed) -> bool:

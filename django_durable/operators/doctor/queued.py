@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from django_durable.clock import read_now
 from django_durable.conf import config
-from django_durable.engine.transitions.claim import LEVELS
+from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DispatchHint
 from django_durable.operators.doctor.finding import ERROR, MOST_COUNTED, WARNING, Finding, Seen
 from django_durable.operators.doctor.scene import PAGE, Scene
