@@ -16,6 +16,13 @@ def past_markers(history: Mapping[int, Record], position: int) -> int:
     return position
 
 
+def behind_marker(history: Mapping[int, Record], position: int, change_id: str) -> int:
+    """The position behind this change's marker, where only markers stand before it; else the position as it is."""
+    end = past_markers(history, position)
+    met = (number for number in range(position, end) if history[number].name == change_id)
+    return next(met, position - 1) + 1
+
+
 def is_marked(history: Mapping[int, Record], change_id: str) -> bool:
     """Whether this run met the change before anything was recorded behind it."""
     return any(record.kind == MARKER and record.name == change_id for record in history.values())

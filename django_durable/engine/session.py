@@ -15,7 +15,7 @@ from django_durable.engine.derived import DERIVED
 from django_durable.engine.journal import (
     Record,
 )
-from django_durable.engine.markers import MARKER, past_markers
+from django_durable.engine.markers import MARKER, behind_marker, past_markers
 from django_durable.engine.ownership import (
     Refusal,
     Suspended,
@@ -63,6 +63,10 @@ class Session(TurnLeaving):
             self.stop_body()
         self.position = position + 1
         return position, record
+
+    def pass_marker(self, change_id: str) -> None:
+        """Count the marker that the code asks for, as the turn did that left it."""
+        self.position = behind_marker(self.history, self.position, change_id)
 
     def enter_unwritten(self, kind: str) -> tuple[int, Record | None]:
         """Take the next position for a value derived from the seed; its record in a fork, nothing elsewhere."""

@@ -57,6 +57,15 @@ def two_callbacks(ctx: Context) -> list[Any]:
     return [second.wait(), first.wait()]
 
 
+@workflow("composition.callback_behind_a_change")
+def behind_a_change(ctx: Context, name: str) -> Any:
+    if ctx.patched("asks the bank"):
+        callback = ctx.create_callback(name)
+        ctx.step(hand_out, callback.token)
+        return callback.wait()
+    return None
+
+
 @workflow("composition.uncaught_callback")
 def uncaught(ctx: Context) -> Any:
     callback = ctx.create_callback()
@@ -146,6 +155,15 @@ def test_two_callbacks_are_told_apart(durable: DurableKit) -> None:
     complete_callback(handed_out[1], "second")
     durable.run_until_idle()
     assert ended(execution) == ["second", "first"]
+
+
+@pytest.mark.parametrize("name", ["", "paid"])
+def test_one_made_right_behind_a_marker_hears_its_decision_at_every_replay(durable: DurableKit, name: str) -> None:
+    execution = durable.run(behind_a_change, name)
+    assert complete_callback(handed_out[0], "decided") is True
+    durable.run_until_idle()
+    assert ended(execution) == "decided"
+    durable.assert_replays(behind_a_change, durable.export_history(execution))
 
 
 def test_after_a_retry_a_failed_callback_is_failed_still_and_a_late_one_can_be_decided(durable: DurableKit) -> None:

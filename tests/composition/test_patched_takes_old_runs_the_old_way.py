@@ -322,3 +322,23 @@ def test_a_change_id_is_a_name(durable: DurableKit, deploy: Any, wrong: Any) -> 
     assert execution.status == "failed"
     assert "change id" in execution.error["message"]
     assert execution.history() == []
+
+
+sizes: list[int] = []
+
+
+@workflow("tests.patched_sizes")
+def measured(ctx: Context) -> None:
+    ctx.step(note, "first")
+    ctx.patched("one")
+    ctx.patched("two")
+    sizes.append(ctx.history_size)
+    ctx.wait_for_signal("go")
+
+
+def test_a_marker_counts_the_same_at_every_replay(durable: DurableKit) -> None:
+    sizes.clear()
+    execution = durable.run(measured)
+    finished(durable, execution)
+    assert len(sizes) > 1
+    assert set(sizes) == {3}

@@ -49,13 +49,13 @@ class Base:
         length = seconds(timeout, name="timeout")
         return lambda: self._session.claim.now() + timedelta(seconds=length)
 
-    def _instant(self, kind: str, name: str, make: Callable[[], R]) -> R:
-        """A value that is made once and rides along with the next append."""
+    def _instant(self, kind: str, name: str, make: Callable[[int], R]) -> tuple[int, R]:
+        """A position and its value, which ``make`` makes once of it and which rides along with the next append."""
         position, record = self._session.enter(kind, name)
         if record is not None:
             made: R = decode(record.encoded_output or "null")
-            return made
-        encoded = encode(make(), where=f"ctx.{kind}()")
+            return position, made
+        encoded = encode(make(position), where=f"ctx.{kind}()")
         self._session.keep(position, kind, name, encoded)
         stored: R = decode(encoded)
-        return stored
+        return position, stored

@@ -22,9 +22,9 @@ class Callbacks(Waiting):
     def create_callback(self, name: str = "") -> Callback:
         """A callback to hand out, by its ``token`` or ``url``; it is decided once, from any process."""
         check_name(name, "callback name", empty=True)
-        position = self._session.position
-        token: str = self._instant(
-            "callback", name, lambda: make_token(self._session.claim.id, position, secrets.token_hex(8))
+        execution_id = self._session.claim.id
+        position, token = self._instant(
+            "callback", name, lambda position: make_token(execution_id, position, secrets.token_hex(8))
         )
         return Callback(name, position, token, self._wait_for_callback)
 

@@ -49,7 +49,8 @@ class Timers(Base):
     @operation
     def now(self) -> datetime:
         """The plane's clock, aware, UTC; the same at every replay."""
-        return self._instant("now", "", self._session.claim.now)
+        _position, moment = self._instant("now", "", lambda _position: self._session.claim.now())
+        return moment
 
     @operation
     def random(self) -> float:

@@ -32,7 +32,8 @@ class Versions(Base):
     def _first_answer(self, change_id: str) -> bool:
         session = self._session
         if is_marked(session.history, change_id):
-            return True  # whatever asks next passes the marker
+            session.pass_marker(change_id)
+            return True
         if session.recorded_ahead:
             return False
         position, _record = session.enter(MARKER, change_id)
