@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any, ClassVar, NoReturn
 
 from django.db import DatabaseError, connections, transaction
@@ -31,6 +32,12 @@ from django_durable.signals import step_failed
 
 ATTEMPTS_KEPT = (3, 7)
 """Failed attempts that a checkpoint lists: the first and the last ones."""
+
+
+REPEATS = 30
+"""Times that a transactional step is begun, at most, before contention or a lost connection counts as its failure."""
+LONGEST_PAUSE = 1.0
+"""Seconds between two of them, at most."""
 
 
 class Attempts:
@@ -96,24 +103,29 @@ class Attempts:
     def _transactional_attempt(self, started_at: datetime) -> str:
         """Body and checkpoint in one transaction; repeated whole, without using an attempt, after contention."""
         using = self.session.claim.using
-        while True:
+        for number in count(1):
+            begun_on = connections[using].connection
             try:
-                with transaction.atomic(using=using):
-                    self._take_write_lock(using)
-                    with only_writes_on(using, self.step.name):
-                        value = self._call()
-                    encoded = self._encode(value)
-                    self._record(self._completed(encoded, started_at))
-                return encoded
+                return self._in_transaction(using, started_at)
             except (DatabaseError, BodyFailed) as error:
                 cause = error.cause if isinstance(error, BodyFailed) else error
-                if connections[using].in_atomic_block or not (is_contention(cause) or is_disconnect(cause)):
+                if number >= REPEATS or not is_worth_repeating(cause, using, begun_on):
                     raise BodyFailed(cause) from cause
-                time.sleep(random.uniform(0, 0.05))
-                drop_broken_connection(using)
-                if self._was_committed():
-                    return self._committed_output()
-                self.session.before_body()
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.02 * 2**number)))
+            drop_broken_connection(using)
+            if self._was_committed():
+                return self._committed_output()
+            self.session.before_body()
+        raise AssertionError("unreachable")
+
+    def _in_transaction(self, using: str, started_at: datetime) -> str:
+        with transaction.atomic(using=using):
+            self._take_write_lock(using)
+            with only_writes_on(using, self.step.name):
+                value = self._call()
+            encoded = self._encode(value)
+            self._record(self._completed(encoded, started_at))
+        return encoded
 
     def _take_write_lock(self, using: str) -> None:
         """SQLite cannot turn a reader into a writer: begin with a write, and learn early that the lease is gone."""
@@ -332,6 +344,20 @@ class Attempts:
         changes = self.failure(late, attempt, due_at, None)
         if self.session.expire(due_at, self._entry(changes)):
             self.session.lease.lost = True
+
+
+def is_worth_repeating(error: Exception, using: str, begun_on: object) -> bool:
+    """Whether a transaction that has been rolled back met contention, or lost the connection that it was on.
+
+    An error of another database, or of a cursor of the body's own, is the body's: its connection still works.
+    """
+    connection = connections[using]
+    if connection.in_atomic_block:
+        return False
+    # A rollback that fails leaves a new connection in the place of the lost one.
+    return is_contention(error) or (
+        is_disconnect(error) and (connection.connection is not begun_on or not connection.is_usable())
+    )
 
 
 def _capped(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

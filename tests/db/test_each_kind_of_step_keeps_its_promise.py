@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
 from django_durable import Context, Execution, FatalError, Retry, RetryAfter, StepFailed, current_step, step, workflow
 from django_durable.models import Checkpoint
@@ -41,6 +41,32 @@ def add_user(name: str, fail: bool = False) -> int:
 def breaks_a_constraint(name: str) -> None:
     get_user_model().objects.create_user(name)
     get_user_model().objects.create_user(name)
+
+
+@step(transactional=True)
+def meets_what_is_away(error: str) -> None:
+    ran.append(error)
+    if len(ran) > 20:
+        raise FatalError("repeated without end")
+    raise {"InterfaceError": InterfaceError, "OperationalError": OperationalError}[error](
+        f"another server is {error}"
+    )
+
+
+@step(transactional=True)
+def never_gets_its_lock() -> None:
+    ran.append(1)
+    raise OperationalError("database table is locked")
+
+
+@step(transactional=True)
+def loses_its_session(name: str) -> int:
+    user = get_user_model().objects.create_user(name)
+    ran.append(current_step().attempt)
+    if len(ran) == 1:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    return int(user.pk)
 
 
 @step(transactional=True)
@@ -122,6 +148,10 @@ STEPS: dict[str, Any] = {
     "add_user": lambda ctx: ctx.step(add_user, "u"),
     "add_user_fails": lambda ctx: ctx.step(add_user, "u", fail=True),
     "constraint": lambda ctx: ctx.step(breaks_a_constraint, "u"),
+    "InterfaceError": lambda ctx: ctx.step(meets_what_is_away, "InterfaceError"),
+    "OperationalError": lambda ctx: ctx.step(meets_what_is_away, "OperationalError"),
+    "no_lock": lambda ctx: ctx.step(never_gets_its_lock),
+    "session": lambda ctx: ctx.step(loses_its_session, "u"),
     "elsewhere": lambda ctx: ctx.step(writes_elsewhere),
     "once_each": lambda ctx: ctx.step(once_each, "k"),
     "open": lambda ctx: ctx.step(leaves_a_transaction_open),
@@ -167,6 +197,29 @@ def test_a_constraint_broken_in_a_transactional_step_is_its_failure() -> None:
     assert execution.error["type"].endswith("IntegrityError")
     assert issubclass(IntegrityError, Exception)
     assert not get_user_model().objects.exists()
+
+
+@pytest.mark.parametrize("error", ["InterfaceError", "OperationalError"])
+def test_what_is_away_is_no_loss_of_the_planes_own_connection(error: str) -> None:
+    execution = go(error)
+    assert ran == [error]
+    assert execution.error is not None
+    assert execution.error["type"] == f"django.db.utils.{error}"
+
+
+def test_contention_without_end_is_a_failure_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("django_durable.authoring.attempt.REPEATS", 3)
+    execution = go("no_lock")
+    assert len(ran) == 3
+    assert execution.status == "failed"
+
+
+if connection.vendor == "postgresql":
+
+    def test_a_lost_connection_repeats_a_transactional_step_without_using_an_attempt() -> None:
+        execution = go("session")
+        assert ran == [1, 1]
+        assert execution.output == get_user_model().objects.get().pk
 
 
 def test_a_lost_owner_of_a_transactional_step_leaves_no_writes() -> None:
