@@ -12,14 +12,17 @@ from typing import Any
 from django_durable.authoring.registry import declared_step
 from django_durable.authoring.retry import Retry
 from django_durable.authoring.step import Step, StepOptions
-from django_durable.payloads import decode, encode
+from django_durable.payloads import decode, encode_plain
 
 CLOCKS = ("timeout", "total_timeout", "queue_timeout", "heartbeat_timeout")
 NUMBERS = ("max_attempts", "initial", "factor", "maximum", "jitter")
 
 
 def pack(step: Step[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """One call as text. Raises ``UnserializableValue``; ``TypeError`` for what another process could not know."""
+    """One call as text, before any codec.
+
+    Raises ``UnserializableValue``; ``TypeError`` for what another process could not know.
+    """
     declared = declared_step(step.name)
     options: dict[str, Any] = {name: getattr(step.options, name) for name in CLOCKS}
     options["at_most_once"] = step.options.at_most_once
@@ -33,7 +36,7 @@ def pack(step: Step[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) ->
                 " declaration, not into using()"
             )
         options["retry"] = {name: getattr(ours, name) for name in NUMBERS}
-    return encode((list(args), kwargs, options), where=f"arguments of step {step.name!r}")
+    return encode_plain((list(args), kwargs, options), where=f"arguments of step {step.name!r}")
 
 
 def unpack(name: str, text: str) -> tuple[Step[..., Any], str]:
@@ -48,4 +51,5 @@ def unpack(name: str, text: str) -> tuple[Step[..., Any], str]:
     if numbers is not None:
         theirs = declared.options.retry or Retry()
         base = replace(base, retry=Retry(**numbers, retry_on=theirs.retry_on, give_up_on=theirs.give_up_on))
-    return Step(declared.func, declared.name, base), encode((tuple(args), kwargs), where=f"arguments of {name!r}")
+    arguments = encode_plain((tuple(args), kwargs), where=f"arguments of {name!r}")
+    return Step(declared.func, declared.name, base), arguments

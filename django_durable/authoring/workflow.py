@@ -32,7 +32,7 @@ from django_durable.errors import ExecutionNotFound, TenantRequired
 from django_durable.models import Execution
 from django_durable.models.columns import check_name
 from django_durable.models.execution import ExecutionQuerySet
-from django_durable.payloads import encode, register_annotations
+from django_durable.payloads import encode, encode_plain, register_annotations
 from django_durable.planes.selection import plane_alias
 
 if TYPE_CHECKING:
@@ -187,23 +187,29 @@ class Workflow(Generic[P, R]):
             raise TypeError(f"start_many takes calls of {self.name!r}: {self.func.__name__}.bind(…)")
         return target
 
-    def order_of_child(self, using: str, args: tuple[Any, ...], kwargs: dict[str, Any], tenant: str) -> Order:
-        """What is stored of a start as a child. Raises ``ValueError`` for another tenant than its parent's."""
+    def order_of_child(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], tenant: str, now: Callable[[], datetime]
+    ) -> Order:
+        """What is stored of a start as a child, its input before any codec.
+
+        Raises ``ValueError`` for another tenant than its parent's.
+        """
         if self.start_options.tenant not in (None, tenant):
             raise ValueError(
                 f"a child has its parent's tenant {tenant!r}, not {self.start_options.tenant!r}; start a keyed"
                 " execution for another tenant inside a step"
             )
         bound = self.signature.bind(*args, **kwargs)
-        encoded = encode(dict(bound.arguments), where=f"input of workflow {self.name!r}")
-        return replace(self._order(using, encoded), tenant=tenant)
+        plain = encode_plain(dict(bound.arguments), where=f"input of workflow {self.name!r}")
+        return replace(self._order(plain, now), tenant=tenant)
 
     def start_bound(self, arguments: dict[str, Any]) -> Execution[R]:
         """Start with arguments that are bound to parameter names already."""
         alias = self.alias(self.start_options.tenant)
         check_transaction(alias)
-        order = self._order(alias, encode(arguments, where=f"input of workflow {self.name!r}"))
+        encoded = encode(arguments, where=f"input of workflow {self.name!r}")
         with reaching(alias):
+            order = self._order(encoded, lambda: read_now(alias))
             execution: Execution[R] = start(alias, order)
         return execution
 
@@ -273,11 +279,11 @@ class Workflow(Generic[P, R]):
             )
         return plane_alias(tenant or "")
 
-    def _order(self, alias: str, encoded_input: str) -> Order:
+    def _order(self, encoded_input: str, now: Callable[[], datetime]) -> Order:
         chosen = self.start_options
         run_after = chosen.run_after
         if run_after is not None and not isinstance(run_after, datetime):
-            run_after = read_now(alias) + timedelta(seconds=seconds(run_after, name="run_after"))
+            run_after = now() + timedelta(seconds=seconds(run_after, name="run_after"))
         return Order(
             workflow=self.name,
             version=self.version,

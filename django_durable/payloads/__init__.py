@@ -7,10 +7,10 @@ no import path, only names that this process has registered. ``tags`` has the ta
 
 from __future__ import annotations
 
-from django_durable.payloads.codecs import PayloadCodec, load_codecs
+from django_durable.payloads.codecs import PayloadCodec, apply_codecs, load_codecs
 from django_durable.payloads.coercion import UnfitArgument, coerce_arguments
 from django_durable.payloads.decoding import decode
-from django_durable.payloads.encoding import encode
+from django_durable.payloads.encoding import encode, encode_plain
 from django_durable.payloads.failure import FAILURE_BYTES, decode_failure, describe_failure, encode_failure
 from django_durable.payloads.plain import to_plain
 from django_durable.payloads.redaction import redact, redact_text, secrets_in, to_tagged
@@ -26,12 +26,14 @@ __all__ = [
     "PayloadCodec",
     "Ref",
     "UnfitArgument",
+    "apply_codecs",
     "coerce_arguments",
     "decode",
     "decode_failure",
     "describe_failure",
     "encode",
     "encode_failure",
+    "encode_plain",
     "load_codecs",
     "redact",
     "redact_text",

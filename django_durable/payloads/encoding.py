@@ -47,7 +47,12 @@ def encode(value: Any, *, where: str, limit: int | None = None) -> str:
     exactly, nested more than 200 levels, or containing itself; ``PayloadTooLarge``. Whatever a payload codec
     raises goes to the caller.
     """
-    return apply_codecs(encode_uncoded(value, where, config().max_payload_bytes if limit is None else limit))
+    return apply_codecs(encode_plain(value, where=where, limit=limit))
+
+
+def encode_plain(value: Any, *, where: str, limit: int | None = None) -> str:
+    """What ``encode`` gives before any codec, and what it raises: for what is not stored, or not yet."""
+    return encode_uncoded(value, where, config().max_payload_bytes if limit is None else limit)
 
 
 def encode_uncoded(value: Any, where: str, limit: int) -> str:

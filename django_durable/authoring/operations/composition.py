@@ -53,9 +53,10 @@ class Composition(Elsewhere):
         return Future(call, self._begun(call), self._result_of)
 
     def _begun(self, call: Call[Any]) -> int:
+        prepared = self._prepare(call)
         position, record = self._session.enter(call.kind, call.name)
         if record is None:
-            self._begin(position, call)
+            self._begin(position, call, prepared)
         return position
 
     @operation

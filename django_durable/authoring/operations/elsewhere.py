@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -20,9 +21,10 @@ from django_durable.engine.standing import step_intent
 from django_durable.engine.transitions.family import start_only_child
 from django_durable.engine.transitions.fan_in import at
 from django_durable.engine.transitions.queue_expiry import expire_in_queue
+from django_durable.engine.transitions.start import Order
 from django_durable.errors import ChildFailed, ExecutionCancelled, StepFailed, StepTimeout, qualified_name
 from django_durable.models.checkpoint import WHOLE
-from django_durable.payloads import decode, decode_failure
+from django_durable.payloads import apply_codecs, decode, decode_failure
 
 LEAST_LOOK_SECONDS = 1.0
 """Attempts that are yet to be dispatched are looked for at most so often."""
@@ -31,27 +33,29 @@ LEAST_LOOK_SECONDS = 1.0
 class Elsewhere(Base):
     """What ``step`` with a queue, ``submit``, ``child`` and ``map`` have in common."""
 
-    def _begin(self, position: int, call: Call[Any]) -> None:
+    def _prepare(self, call: Call[Any]) -> Order | str:
+        """What is stored of a call, before any codec: whatever is wrong with it shows before a position is taken."""
+        if isinstance(call.target, Workflow):
+            now = self._session.claim.now
+            return call.target.order_of_child(call.args, call.kwargs, str(self._row["tenant"]), now)
+        return pack(call.target, call.args, call.kwargs)
+
+    def _begin(self, position: int, call: Call[Any], prepared: Order | str) -> None:
         """Start a call elsewhere: its pending checkpoint, and its hint or its execution, in one transaction."""
         session = self._session
         claim = session.claim
         row = row_for(claim, position, call.kind, call.name, "pending", queued_at=claim.now())
-        if isinstance(call.target, Workflow):
+        if isinstance(prepared, Order):
             row["started_at"] = row["queued_at"]
-            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self._tenant_of_run)
+            order = coded(prepared)
             elsewhere.start_elsewhere(
                 session, [row], lambda: start_only_child(claim.using, claim.row, position, order)
             )
             return
-        queue = call.target.options.queue or ""
-        row |= {"encoded_input": pack(call.target, call.args, call.kwargs), "queue": queue}
+        queue = queue_of(call)
+        row |= {"encoded_input": apply_codecs(prepared), "queue": queue}
         intent = step_intent(claim.row, position, WHOLE, 1, queue)
         elsewhere.start_elsewhere(session, [row], lambda: SpineWork(claim.using).publish(intent).run())
-
-    @property
-    def _tenant_of_run(self) -> str:
-        """The tenant that children inherit."""
-        return str(self._row["tenant"])
 
     def _outcome(self, position: int, call: Call[Any]) -> Any:
         """The value of what was begun at a position, once it has ended. Raises its failure."""
@@ -133,6 +137,16 @@ def expiry_of(record: Record, call: Call[Any]) -> datetime | None:
         return None
     since = record.queued_at if record.wake_at is None else max(record.queued_at, record.wake_at)
     return since + timedelta(seconds=limit)
+
+
+def coded(order: Order) -> Order:
+    """The order as it is stored."""
+    return replace(order, encoded_input=apply_codecs(order.encoded_input))
+
+
+def queue_of(call: Call[Any]) -> str:
+    """The queue that a step names; ``""``: the execution's."""
+    return (call.target.options.queue if isinstance(call.target, Step) else None) or ""
 
 
 def queue_timeout_of(call: Call[Any]) -> float | None:

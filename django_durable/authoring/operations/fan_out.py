@@ -6,10 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 
 from django_durable.authoring.call import Call, as_call
-from django_durable.authoring.dispatched import pack
 from django_durable.authoring.future import Batch, Item
 from django_durable.authoring.operations.base import operation
-from django_durable.authoring.operations.elsewhere import Elsewhere, error_of, raise_failure, value_of
+from django_durable.authoring.operations.elsewhere import (
+    Elsewhere,
+    coded,
+    error_of,
+    queue_of,
+    raise_failure,
+    value_of,
+)
 from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import elsewhere
@@ -17,11 +23,16 @@ from django_durable.engine.journal import Entry, Record, record_of, row_for
 from django_durable.engine.transitions.family import store_order
 from django_durable.engine.transitions.fan_in import at
 from django_durable.engine.transitions.fan_out import Plan, begin_items, refill
+from django_durable.engine.transitions.start import Order
 from django_durable.models.checkpoint import WHOLE
+from django_durable.payloads import apply_codecs
+from django_durable.showing import shown
 
 R = TypeVar("R")
 
 CONCURRENCY = 20
+MOST = 2**31 - 1
+"""What fits into the column of a count."""
 
 
 class Rule(NamedTuple):
@@ -83,10 +94,12 @@ class FanOut(Elsewhere):
         _check_count(concurrency, "concurrency", least=1)
         calls = _calls_of(target, items)
         name = _name_of(target, calls)
+        prepared = [self._prepare(call) for call in calls]
         session = self._session
         position, record = session.enter("map", name)
         if record is None:
-            self._begin_all(position, name, calls, concurrency, rule)
+            plan = Plan(position, len(calls), concurrency, rule.tolerated, rule.min_successful)
+            self._begin_all(name, plan, list(zip(calls, prepared, strict=True)))
         elif session.only_follows and not record.is_over:
             session.stop_body()
         elif record.status == "pending":
@@ -98,27 +111,23 @@ class FanOut(Elsewhere):
         ended = session.items.get(position, {})
         return [ended[index] for index in sorted(ended)]
 
-    def _begin_all(self, position: int, name: str, calls: Sequence[Call[Any]], concurrency: int, rule: Rule) -> None:
-        session = self._session
+    def _begin_all(self, name: str, plan: Plan, items: Sequence[tuple[Call[Any], Order | str]]) -> None:
+        session, position = self._session, plan.position
         now = session.claim.now()
         whole = row_for(session.claim, position, "map", name, "pending", started_at=now)
-        if not calls:
+        if not items:
             session.append(position, "map", name, "completed", started_at=now, finished_at=now)
             session.learn([record_of({**whole, "status": "completed"}, session.claim.token)])
             return
-        rows = [whole, *(self._item_row(position, index, call) for index, call in enumerate(calls))]
-        plan = Plan(position, len(calls), concurrency, rule.tolerated, rule.min_successful)
+        rows = [whole, *(self._item_row(position, index, *item) for index, item in enumerate(items))]
         elsewhere.start_elsewhere(session, rows, lambda: begin_items(session.claim.using, session.claim.row, plan))
         session.learn(elsewhere.look(session, [position]))  # which of them have been started
 
-    def _item_row(self, position: int, index: int, call: Call[Any]) -> dict[str, Any]:
-        claim = self._session.claim
-        row = row_for(claim, position, call.kind, call.name, "pending", item=index)
-        if isinstance(call.target, Workflow):
-            order = call.target.order_of_child(claim.using, call.args, call.kwargs, self._tenant_of_run)
-            return {**row, "encoded_input": store_order(order)}
-        packed = pack(call.target, call.args, call.kwargs)
-        return {**row, "encoded_input": packed, "queue": call.target.options.queue or ""}
+    def _item_row(self, position: int, index: int, call: Call[Any], prepared: Order | str) -> dict[str, Any]:
+        row = row_for(self._session.claim, position, call.kind, call.name, "pending", item=index)
+        if isinstance(prepared, Order):
+            return {**row, "encoded_input": store_order(coded(prepared))}
+        return {**row, "encoded_input": apply_codecs(prepared), "queue": queue_of(call)}
 
     def _await_items(self, position: int, calls: Sequence[Call[Any]]) -> None:
         session = self._session
@@ -167,5 +176,5 @@ def _name_of(target: Any, calls: Sequence[Call[Any]]) -> str:
 def _check_count(number: Any, name: str, *, least: int) -> None:
     if number is None and name != "concurrency":
         return
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}")
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MOST:
+        raise ValueError(f"{name} must be a whole number from {least} to {MOST:,}, not {shown(number)}")

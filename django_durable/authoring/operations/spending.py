@@ -10,7 +10,7 @@ from django_durable.engine.journal import Record
 from django_durable.engine.session import Session
 from django_durable.errors import BudgetExhausted
 from django_durable.models.columns import check_name
-from django_durable.payloads import decode, describe_failure, encode, encode_failure
+from django_durable.payloads import apply_codecs, decode, describe_failure, encode_failure, encode_plain
 
 
 class Spending(Base):
@@ -30,6 +30,7 @@ class Spending(Base):
         check_name(name, "budget name")
         exact = check_amount(amount, name)
         self._budget.check_known(name)
+        plain = encode_plain(amount, where=f"amount of {name!r}")
         position, record = self._session.enter("spend", name)
         if record is not None:
             return self._repeat(name, record)
@@ -40,7 +41,7 @@ class Spending(Base):
             )
             self._session.keep_failed(position, "spend", name, encode_failure(error))
             raise error
-        self._session.keep(position, "spend", name, encode(amount, where=f"amount of {name!r}"))
+        self._session.keep(position, "spend", name, apply_codecs(plain))
         self._budget.charge(name, amount)
         return self._budget.left(name)
 

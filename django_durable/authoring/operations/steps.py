@@ -7,10 +7,11 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from django_durable.authoring.attempt import Attempts, raise_recorded
 from django_durable.authoring.call import Call
+from django_durable.authoring.dispatched import pack
 from django_durable.authoring.operations.base import operation
 from django_durable.authoring.operations.elsewhere import Elsewhere
 from django_durable.authoring.step import Step, as_step
-from django_durable.payloads import decode, encode
+from django_durable.payloads import decode, encode_plain
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,15 +33,23 @@ class Steps(Elsewhere):
         be stored.
         """
         declared = as_step(step)
+        queued = bool(declared.options.queue)
+        arguments = pack(declared, args, kwargs) if queued else _arguments(declared, args, kwargs)
         position, record = self._session.enter("step", declared.name)
-        if declared.options.queue if record is None else record.queued_at is not None:
+        if queued if record is None else record.queued_at is not None:
             call: Call[Any] = Call(declared, args, kwargs)
             if record is None:
-                self._begin(position, call)
+                self._begin(position, call, arguments)
             return self._outcome(position, call)
         if record is not None and record.status == "completed":
             return decode(record.encoded_output or "null")
         if record is not None and record.status == "failed":
             raise_recorded(declared.name, record.encoded_error, record.attempt, position)
-        arguments = encode((args, kwargs), where=f"arguments of step {declared.name!r}")
+        if queued:  # it was begun before the step had a queue
+            arguments = _arguments(declared, args, kwargs)
         return Attempts(self._session, declared, position, record, arguments).run()
+
+
+def _arguments(declared: Step[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """As each attempt decodes them; they are not stored."""
+    return encode_plain((args, kwargs), where=f"arguments of step {declared.name!r}")
