@@ -17,6 +17,7 @@ _ERRORS = (
     "CallbackTimeout",
     "ApprovalTimeout",
     "ChildFailed",
+    "CodecUnavailable",
     "DefinitionChanged",
     "DirectCall",
     "DurableError",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from django_durable.errors import CallbackFailed as CallbackFailed
     from django_durable.errors import CallbackTimeout as CallbackTimeout
     from django_durable.errors import ChildFailed as ChildFailed
+    from django_durable.errors import CodecUnavailable as CodecUnavailable
     from django_durable.errors import DefinitionChanged as DefinitionChanged
     from django_durable.errors import DirectCall as DirectCall
     from django_durable.errors import DurableError as DurableError

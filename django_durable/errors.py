@@ -15,6 +15,7 @@
     ├── InvalidTransition      ← ExecutionClosed
     ├── UpdateRejected, UnknownWorkflow, DefinitionChanged, NonDeterminismError, SuspensionSwallowed
     ├── PayloadTooLarge, UnserializableValue, UndecodableValue
+    ├── CodecUnavailable       a payload codec's key service is away: nothing is wrong with the value
     ├── TenantRequired, UnknownTenant, PlaneUnavailable, PlaneNotSelected, WrongDatabase
     └── QueueFull, LeaseLost
 
@@ -333,8 +334,14 @@ class UndecodableValue(DurableError, ValueError):
     code = "undecodable_value"
 
 
+class CodecUnavailable(DurableError, OSError):
+    """A payload codec cannot reach what it needs, such as a key service; try again later."""
+
+    code = "codec_unavailable"
+
+
 class TenantRequired(DurableError):
-    """A start without tenant is refused here; pass tenant= or select a plane."""
+    """A start without tenant is refused here; pass tenant=."""
 
     code = "tenant_required"
 

@@ -112,6 +112,9 @@ NOTES: dict[str, str] = {
     " place in the value (`path`). Pass an id or a `Ref` in place of a model instance. A `TypeError` too.",
     "UndecodableValue": "A value was stored by code that knew more: an Enum member, a class, a field that is"
     " gone. Bring it back. A `ValueError` too.",
+    "CodecUnavailable": "Raised to whoever starts, signals or reads from outside: try again. Within a turn it is no"
+    " error: the execution is put back and tried again a few seconds later, without an attempt used. An `OSError`"
+    " too.",
     "TenantRequired": 'Raised by `start`, `get`, `signal` and `publish` where `UNTENANTED` is `"refuse"`.',
     "UnknownTenant": "Raised where a tenant is named that is placed nowhere.",
     "PlaneUnavailable": "An outage, not an absence: try again later.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, ClassVar, NoReturn
@@ -27,7 +27,7 @@ from django_durable.engine.step_session import StepSession
 from django_durable.engine.telling import tell
 from django_durable.errors import StepFailed, StepInterrupted, StepTimeout
 from django_durable.models.checkpoint import WHOLE
-from django_durable.payloads import decode, decode_failure, encode, encode_failure, secrets_in
+from django_durable.payloads import apply_codecs, decode, decode_failure, encode_plain, secrets_in, store_failure
 from django_durable.signals import step_failed
 
 ATTEMPTS_KEPT = (3, 7)
@@ -96,9 +96,9 @@ class Attempts:
     def _attempt(self, started_at: datetime) -> str:
         if self.step.options.transactional:
             return self._transactional_attempt(started_at)
-        encoded = self._encode(self._call())
-        self._record({**self._completed(encoded, started_at)})
-        return encoded
+        plain = self._encode(self._call())
+        self._record(self._completed(apply_codecs(plain), started_at))
+        return plain
 
     def _transactional_attempt(self, started_at: datetime) -> str:
         """Body and checkpoint in one transaction; repeated whole, without using an attempt, after contention."""
@@ -123,9 +123,9 @@ class Attempts:
             self._take_write_lock(using)
             with only_writes_on(using, self.step.name):
                 value = self._call()
-            encoded = self._encode(value)
-            self._record(self._completed(encoded, started_at))
-        return encoded
+            plain = self._encode(value)
+            self._record(self._completed(apply_codecs(plain), started_at))
+        return plain
 
     def _take_write_lock(self, using: str) -> None:
         """SQLite cannot turn a reader into a writer: begin with a write, and learn early that the lease is gone."""
@@ -183,7 +183,7 @@ class Attempts:
 
     def _encode(self, value: Any) -> str:
         try:
-            return encode(value, where=f"result of step {self.step.name!r}")
+            return encode_plain(value, where=f"result of step {self.step.name!r}")
         except Exception as error:
             raise BodyFailed(error) from error
 
@@ -244,14 +244,13 @@ class Attempts:
         """Record a failed attempt; return for the next one, suspend until then, or raise the final failure."""
         attempt = self.ended + 1
         due_at = self.next_due(error, attempt)
-        changes = self.failure(error, attempt, due_at, started_at)
+        changes, told = self.failure(error, attempt, due_at, started_at)
         if due_at is None:
             self._record(changes)
-            told = decode_failure(changes["encoded_error"])
             claim, name = self.session.claim, self.step.name
             more = {"step": name, "position": self.position, "attempts": attempt, "error_type": told["type"]}
             tell(claim.using, step_failed, claim.id, **more)
-            raise_recorded(self.step.name, changes["encoded_error"], attempt, self.position)
+            raise_told(self.step.name, told, attempt, self.position)
         self.ended = self.begun = attempt
         delay = (due_at - self.session.claim.now()).total_seconds()
         if delay > config().inline_retry_seconds or not self.session.waits_for_retry:
@@ -274,13 +273,12 @@ class Attempts:
 
     def failure(
         self, error: BaseException, attempt: int, due_at: datetime | None, started_at: datetime | None
-    ) -> dict[str, Any]:
-        """The checkpoint after a failed attempt: final, or pending until the next one is due."""
-        encoded = encode_failure(error, secrets=self._secrets())
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The checkpoint after a failed attempt: final, or pending until the next one is due; and its error, told."""
+        encoded, told = store_failure(error, secrets=self._secrets())
         now = self.session.claim.now()
-        told = decode_failure(encoded)
         self.log = _capped([*self.log, {"attempt": attempt, "type": told["type"], "ended_at": now.isoformat()}])
-        return {
+        changes = {
             "status": "failed" if due_at is None else "pending",
             "attempt": attempt,
             "begun": attempt,
@@ -291,6 +289,7 @@ class Attempts:
             "attempts_log": json.dumps(self.log),
             "log": self._log_text(),
         }
+        return changes, told
 
     def _secrets(self) -> Iterable[str]:
         """What the arguments hold under redacted keys: masked in error texts too."""
@@ -341,7 +340,7 @@ class Attempts:
         late = StepTimeout(f"step {self.step.name!r} {how} its {clock} of {limit} s", clock=clock)
         attempt = self.ended + 1
         due_at = None if clock == "total_timeout" else self.next_due(late, attempt)
-        changes = self.failure(late, attempt, due_at, None)
+        changes, _told = self.failure(late, attempt, due_at, None)
         if self.session.expire(due_at, self._entry(changes)):
             self.session.lease.lost = True
 
@@ -367,7 +366,11 @@ def _capped(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def raise_recorded(name: str, encoded_error: str | None, attempts: int, position: int) -> NoReturn:
     """Raise the ``StepFailed`` that a recorded final failure stands for, the same at every replay."""
-    told = decode_failure(encoded_error or "")
+    raise_told(name, decode_failure(encoded_error or ""), attempts, position)
+
+
+def raise_told(name: str, told: Mapping[str, Any], attempts: int, position: int) -> NoReturn:
+    """The same, of an error that has been read."""
     raise StepFailed(
         step=name,
         error_type=told["type"],

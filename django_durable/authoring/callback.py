@@ -80,7 +80,7 @@ def decided(letter: Letter) -> Recorded:
     """What a wait records of a decision: the value as its output, or the failure as its error."""
     decision = decode(letter.payload)
     if FAILED in decision:
-        return Recorded(error=encode_failure(CallbackFailed(decision[FAILED])))
+        return Recorded(error=encode_failure(CallbackFailed(decision[FAILED]), whole=True))
     return Recorded(output=encode(decision[VALUE], where="value of the callback"))
 
 

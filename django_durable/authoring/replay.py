@@ -48,6 +48,8 @@ def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHist
         with guarded_queries(config().body_queries), tidied("the replay"), entered(Where.BODY, session):
             workflow.func(Context(session), *arguments.args, **arguments.kwargs)
     except Suspended:
+        if session.outage is not None:
+            raise session.outage from None
         return _broken(session)
     except Exception as error:
         raised = error

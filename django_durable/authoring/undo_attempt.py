@@ -13,7 +13,7 @@ from django_durable.engine.session import Session
 from django_durable.engine.undos import FINAL, read_arguments, undo_key
 from django_durable.errors import StepFailed
 from django_durable.models.checkpoint import UNDO
-from django_durable.payloads import decode
+from django_durable.payloads import decode, undo_codecs
 
 
 class UndoAttempts(Attempts):
@@ -58,7 +58,7 @@ def run_undo_steps(session: Session, positions: Iterable[int]) -> dict[int, Step
             step: Step[..., Any] = session.registered[position]
             stored = session.undone.get(position)
             try:
-                UndoAttempts(session, step, position, stored, arguments[position]).run()
+                UndoAttempts(session, step, position, stored, undo_codecs(arguments[position])).run()
             except StepFailed as failed:
                 failures[position] = failed
     return failures

@@ -274,9 +274,7 @@ class Workflow(Generic[P, R]):
     def alias(self, tenant: str | None) -> str:
         """The database that holds this tenant's executions. Raises ``TenantRequired``."""
         if not tenant and config().untenanted == "refuse":
-            raise TenantRequired(
-                f"workflow {self.name!r} was started without a tenant; pass using(tenant=…) or use_plane()"
-            )
+            raise TenantRequired(f"workflow {self.name!r} was started without a tenant; pass using(tenant=…)")
         return plane_alias(tenant or "")
 
     def _order(self, encoded_input: str, now: Callable[[], datetime]) -> Order:

@@ -17,6 +17,9 @@ from django_durable.planes.selection import spine_alias
 
 T = TypeVar("T")
 
+CODEC_PAUSE_SECONDS = 5.0
+"""What is given up because a payload codec cannot be reached is due again after so long."""
+
 
 class Holder(Protocol):
     """Who writes under a lease."""

@@ -29,6 +29,7 @@ class StepSession:
         self.lease = lease
         self.stop = stop or threading.Event()
         self.broken: DurableError | None = None
+        self.started = False
         self.history: dict[int, Record] = {}
 
     def before_body(self) -> None:
@@ -38,6 +39,7 @@ class StepSession:
             raise Suspended
         if self.lease.cancelled or not self.lease.held:
             self.abandon("the lease was lost, or the execution cancelled")
+        self.started = True
 
     def record(self, entry: Entry) -> None:
         """Record what became of the attempt, or of the one before it. Raises ``Abandoned`` where it is not ours."""

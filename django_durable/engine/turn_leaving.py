@@ -10,11 +10,13 @@ from typing import NoReturn, TypeVar
 
 from django_durable.engine.journal import Entry
 from django_durable.engine.ownership import Suspended
+from django_durable.engine.persistence import CODEC_PAUSE_SECONDS
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.engine.transitions.leave import Pages
 from django_durable.engine.transitions.undo import begin_asked
 from django_durable.engine.turn_writing import TurnWriting
+from django_durable.quiet import report
 
 T = TypeVar("T")
 logger = logging.getLogger("django_durable")
@@ -48,9 +50,15 @@ class TurnLeaving(TurnWriting):
         return expire_attempt(self.claim, self.pages_with(entry), entry, due_at) or begin_asked(self.claim)
 
     def hand_over(self) -> None:
-        """The body has been left: what this turn was asked to make room for, its undo steps, may begin."""
-        if self.ending and not self.lease.lost:
+        """The body has been left: what this turn was asked to make room for may begin, its undo steps, or a pause."""
+        if self.lease.lost:
+            return
+        if self.ending:
             self.persistently(lambda: begin_asked(self.claim))
+        elif self.outage is not None:
+            report(self.outage, "a payload codec cannot be reached; execution %s is tried again later", self.claim.id)
+            pages = self.pages()
+            self.persistently(lambda: leave.release(self.claim, pages, delay=CODEC_PAUSE_SECONDS))
 
     @contextmanager
     def undo_rights(self) -> Iterator[None]:

@@ -22,7 +22,7 @@ from django_durable.engine.ownership import (
 )
 from django_durable.engine.persistence import persistently
 from django_durable.engine.undos import FINAL, FIRST, UndoList, note_mark
-from django_durable.errors import DurableError, NonDeterminismError
+from django_durable.errors import CodecUnavailable, DurableError, NonDeterminismError
 from django_durable.models.checkpoint import UNDO, WHOLE
 
 T = TypeVar("T")
@@ -53,6 +53,8 @@ class TurnState:
         self.position = 0
         self.suspended = False
         self.broken: DurableError | None = None
+        # A payload codec could not be reached: the turn is over, and is taken up again later.
+        self.outage: CodecUnavailable | None = None
         # Asked of a turn before this one, which did not live to see it.
         self.pause_asked = claim.row["pause_requested_at"] is not None
         self._in_hand: list[dict[str, Any]] = []
@@ -113,6 +115,12 @@ class TurnState:
 
     def stop_body(self) -> NoReturn:
         """End the body here without leaving the execution: in undo mode, where its history ends."""
+        self.suspended = True
+        raise Suspended
+
+    def await_codec(self, error: CodecUnavailable) -> NoReturn:
+        """End the turn without an outcome: a payload codec is away. ``hand_over`` follows its body."""
+        self.outage = error
         self.suspended = True
         raise Suspended
 

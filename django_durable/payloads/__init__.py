@@ -7,11 +7,17 @@ no import path, only names that this process has registered. ``tags`` has the ta
 
 from __future__ import annotations
 
-from django_durable.payloads.codecs import PayloadCodec, apply_codecs, load_codecs
+from django_durable.payloads.codecs import PayloadCodec, apply_codecs, load_codecs, undo_codecs
 from django_durable.payloads.coercion import UnfitArgument, coerce_arguments
 from django_durable.payloads.decoding import decode
 from django_durable.payloads.encoding import encode, encode_plain
-from django_durable.payloads.failure import FAILURE_BYTES, decode_failure, describe_failure, encode_failure
+from django_durable.payloads.failure import (
+    FAILURE_BYTES,
+    decode_failure,
+    describe_failure,
+    encode_failure,
+    store_failure,
+)
 from django_durable.payloads.plain import to_plain
 from django_durable.payloads.redaction import redact, redact_text, secrets_in, to_tagged
 from django_durable.payloads.refs import Ref
@@ -41,8 +47,10 @@ __all__ = [
     "register_value",
     "same_value",
     "secrets_in",
+    "store_failure",
     "summarize",
     "to_plain",
     "to_tagged",
+    "undo_codecs",
     "value_type",
 ]

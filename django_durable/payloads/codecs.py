@@ -15,8 +15,8 @@ They apply in the order of the setting, and backwards when reading. A coded text
 so values from before a codec was configured stay readable, and so do those of another order. A codec with
 ``read_only = True`` is no longer applied to new values: that is how to leave one.
 
-A codec that cannot reach what it needs (a key service) raises ``OSError``, which goes to the caller; anything
-else that it raises means that the text is broken.
+A codec that cannot reach what it needs (a key service) raises ``OSError``: a turn is taken up again later, any other
+caller gets ``CodecUnavailable``. Anything else that ``decode`` raises means that the text is broken.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from django_durable.conf import config
-from django_durable.errors import UndecodableValue, qualified_name
+from django_durable.errors import CodecUnavailable, UndecodableValue, qualified_name
 
 __all__ = ["PayloadCodec", "apply_codecs", "load_codecs", "undo_codecs"]
 
@@ -83,7 +83,10 @@ def apply_codecs(text: str) -> str:
         return text
     data = text.encode("ascii")
     for name, codec in writing.items():
-        data = codec.encode(data)
+        try:
+            data = codec.encode(data)
+        except OSError as error:
+            raise unavailable(name, error) from error
         if not isinstance(data, bytes):
             raise TypeError(f"encode() of the payload codec {name!r} gave {type(data).__name__}, not bytes")
     return f"{MARK}{'+'.join(writing)}:{b64encode(data).decode('ascii')}"
@@ -112,11 +115,19 @@ def undo_codecs(text: str) -> str:
         raise UndecodableValue(f"the payload codecs {names[:200]!r} give no encoded text; is a key wrong?") from None
 
 
+def unavailable(name: str, error: OSError) -> CodecUnavailable:
+    """By class only: the text of an error may hold addresses or keys."""
+    return CodecUnavailable(
+        f"the payload codec {name!r} cannot reach what it needs: {qualified_name(type(error))}; nothing is wrong with"
+        " the value, try again later"
+    )
+
+
 def undo(name: str, codec: PayloadCodec, data: bytes) -> bytes:
     try:
         data = codec.decode(data)
-    except OSError:
-        raise
+    except OSError as error:
+        raise unavailable(name, error) from error
     except Exception as error:
         raise UndecodableValue(
             f"the payload codec {name!r} cannot read this value: {qualified_name(type(error))}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django_durable.conf import config
-from django_durable.errors import UndecodableValue, qualified_name
+from django_durable.errors import CodecUnavailable, UndecodableValue, qualified_name
 from django_durable.payloads.codecs import apply_codecs
 from django_durable.payloads.decoding import decode
 from django_durable.payloads.encoding import dump_json, encode_uncoded
@@ -15,7 +15,7 @@ from django_durable.payloads.plain import plain_str
 from django_durable.payloads.redaction import redact_text
 from django_durable.payloads.traceback_text import format_traceback, message_of
 
-__all__ = ["FAILURE_BYTES", "decode_failure", "describe_failure", "encode_failure"]
+__all__ = ["FAILURE_BYTES", "decode_failure", "describe_failure", "encode_failure", "store_failure"]
 
 FAILURE_BYTES: Final = 8_000
 """Bytes of one stored error. Rows that change often carry one, so it must stay small."""
@@ -25,16 +25,41 @@ LONGEST: Final = 20  # times the limit: more text than this is shortened before 
 CUT: Final = "\n[… {count} characters …]\n"
 
 
-def encode_failure(
-    exc: BaseException, *, limit: int = FAILURE_BYTES, secrets: Iterable[str] = (), **extra: Any
-) -> str:
-    """The exception as the text to store: type, message, traceback without local variables, lineage, and ``extra``.
+class StoredFailure(NamedTuple):
+    """The text to store, and what ``decode_failure`` would read in it."""
 
-    Always succeeds. ``type`` is the qualified class name, ``lineage`` those of all its exception classes.
+    text: str
+    told: dict[str, Any]
+
+
+def encode_failure(
+    exc: BaseException,
+    *,
+    limit: int = FAILURE_BYTES,
+    secrets: Iterable[str] = (),
+    whole: bool = False,
+    **extra: Any,
+) -> str:
+    """The text of ``store_failure``."""
+    return store_failure(exc, limit=limit, secrets=secrets, whole=whole, **extra).text
+
+
+def store_failure(
+    exc: BaseException,
+    *,
+    limit: int = FAILURE_BYTES,
+    secrets: Iterable[str] = (),
+    whole: bool = False,
+    **extra: Any,
+) -> StoredFailure:
+    """The exception as it is stored: type, message, traceback without local variables, lineage, and ``extra``.
+
+    Succeeds whatever the exception is. ``type`` is the qualified class name, ``lineage`` those of all its classes.
     Message and traceback lose their middle so that the text, before any codec, has at most ``limit`` bytes
     (1,000 or more); what UTF-8 cannot hold is escaped. ``secrets``, and what ``DURABLE["REDACT"]`` names, are
     masked in both. ``extra`` is for names and numbers and wins over the four; a member that cannot be stored
-    is replaced by its class. Where a codec fails, message and traceback are left out, not stored in clear.
+    is replaced by its class. Where a codec fails, message and traceback are left out, not stored in clear; but
+    ``whole``, for what can wait, lets ``CodecUnavailable`` out.
     """
     record: dict[str, Any] = {
         "type": fitting(name_of(type(exc)), limit // 4),
@@ -48,10 +73,13 @@ def encode_failure(
     record |= {name: masked(text, known, LONGEST * limit) for name, text in texts.items()}
     fit(record, limit)
     try:
-        return apply_codecs(json_of(record))
+        return StoredFailure(apply_codecs(json_of(record)), record)
     except Exception as error:
+        if whole and isinstance(error, CodecUnavailable):
+            raise
         message = f"<not stored: a payload codec failed with {name_of(type(error))}>"
-        return json_of({**record, "message": message, "traceback": ""})
+        record |= {"message": message, "traceback": ""}
+        return StoredFailure(json_of(record), record)
 
 
 def decode_failure(text: str) -> dict[str, Any]:

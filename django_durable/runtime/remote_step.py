@@ -14,12 +14,12 @@ from django_durable.authoring.outcome import BodyQuit
 from django_durable.engine.journal import Entry
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
-from django_durable.engine.persistence import persistently
+from django_durable.engine.persistence import CODEC_PAUSE_SECONDS, persistently
 from django_durable.engine.step_session import StepSession
 from django_durable.engine.transitions.step_claim import ClaimedStep
 from django_durable.engine.transitions.step_end import beat, hand_back
-from django_durable.errors import StepFailed, UndecodableValue, UnknownWorkflow
-from django_durable.payloads import decode, encode, encode_failure
+from django_durable.errors import CodecUnavailable, StepFailed, UndecodableValue, UnknownWorkflow
+from django_durable.payloads import apply_codecs, decode, encode_failure, encode_plain
 from django_durable.planes.selection import selected
 from django_durable.quiet import report
 
@@ -27,7 +27,6 @@ logger = logging.getLogger("django_durable")
 
 UNKNOWN_SECONDS = 15.0
 """A step that this code does not declare is offered again after so long: another worker may know it."""
-CODEC_PAUSE_SECONDS = 5.0
 BEAT_SECONDS = 1.0
 """Signs of life are recorded at most so often."""
 
@@ -40,6 +39,10 @@ def run_remote_step(claim: ClaimedStep, lease: Lease, stop: threading.Event | No
             _run(session)
         except (Suspended, Abandoned, StepFailed):
             pass
+        except CodecUnavailable as error:
+            report(error, "a payload codec cannot be reached; a step of execution %s is tried again later", claim.id)
+            begun = session.started
+            persistently(session, lambda: hand_back(claim, delay=CODEC_PAUSE_SECONDS, begun=begun))
         except BodyQuit as quit:
             name = type(quit.cause).__name__
             logger.warning("a step of execution %s ended with %s; its attempt is abandoned", claim.id, name)
@@ -60,10 +63,6 @@ def _run(session: StepSession) -> None:
         failure: dict[str, Any] = {"status": "failed", "attempt": claim.record.attempt + 1}
         failure |= {"encoded_error": encode_failure(error), "finished_at": claim.now()}
         session.record(Entry(claim.record, claim.record.position, "step", claim.record.name, failure))
-        return
-    except OSError as error:
-        report(error, "the arguments of a step of execution %s cannot be decoded right now", claim.id)
-        persistently(session, lambda: hand_back(claim, delay=CODEC_PAUSE_SECONDS))
         return
     # Started before and never ended: an interruption where a body may start once only, else simply another start.
     interrupted = claim.lost and step.options.at_most_once
@@ -88,9 +87,14 @@ class Beats:
         self._told_at = float("-inf")
 
     def __call__(self, details: Any) -> None:
-        encoded = encode(details, where="details of a heartbeat")
+        plain = encode_plain(details, where="details of a heartbeat")
         if time.monotonic() - self._told_at < BEAT_SECONDS:
             return
         self._told_at = time.monotonic()
+        try:
+            encoded = apply_codecs(plain)
+        except CodecUnavailable as error:
+            report(error, "a heartbeat of execution %s is not recorded", self._session.claim.id)
+            return
         if not beat(self._session.claim, encoded):
             self._session.lease.lost = True

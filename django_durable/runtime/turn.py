@@ -18,13 +18,13 @@ from django_durable.engine.claimed import Claimed
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
 from django_durable.engine.session import Session
-from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.ending import complete, fail
 from django_durable.engine.transitions.recover import abandon_attempt
 from django_durable.engine.transitions.undo import Ending, begin_after_failure
 from django_durable.errors import (
     BudgetExhausted,
     ChildFailed,
+    CodecUnavailable,
     DefinitionChanged,
     DurableError,
     NonDeterminismError,
@@ -36,7 +36,6 @@ from django_durable.errors import (
 )
 from django_durable.payloads import decode, encode, encode_failure, secrets_in
 from django_durable.planes.selection import selected
-from django_durable.quiet import report
 from django_durable.runtime.body import block, call_body
 from django_durable.runtime.undo import undo
 
@@ -44,8 +43,6 @@ logger = logging.getLogger("django_durable")
 
 RECORDED = (StepFailed, ChildFailed, WaitTimeout, BudgetExhausted)
 """Errors that stand at a position of the history."""
-
-CODEC_PAUSE_SECONDS = 5.0
 
 
 def run_turn(claim: Claimed, lease: Lease, stop: threading.Event | None = None) -> None:
@@ -58,6 +55,10 @@ def run_turn(claim: Claimed, lease: Lease, stop: threading.Event | None = None) 
         try:
             _run(session)
         except (Suspended, Abandoned):
+            session.hand_over()
+        except CodecUnavailable as error:
+            # An outage, which costs nothing but time.
+            session.outage = error
             session.hand_over()
         except BodyQuit as quit:
             _give_up(session, quit.cause)
@@ -75,10 +76,6 @@ def _run(session: Session) -> None:
         arguments = bound_arguments(workflow, decode(claim.row["encoded_input"]))
     except (UndecodableValue, TypeError) as error:
         _fail_unstarted(session, error)
-    except OSError as error:
-        # A payload codec's key service is away: an outage, which costs nothing but time.
-        report(error, "the input of execution %s cannot be decoded right now", claim.id)
-        session.leave(lambda pages: leave.release(claim, pages, delay=CODEC_PAUSE_SECONDS))
     if session.undoing:
         undo(session, workflow, arguments)
     _settle(session, workflow, arguments)
@@ -123,6 +120,8 @@ def _end_by(session: Session, error: BaseException) -> None:
         raise error
     if session.broken is not None:
         block(session, session.broken)
+    if isinstance(error, CodecUnavailable):
+        raise error
     if session.suspended and not isinstance(error, SuspensionSwallowed):
         swallowed = SuspensionSwallowed()
         swallowed.__cause__ = error
@@ -140,7 +139,7 @@ def _fail_swallowed(session: Session, error: SuspensionSwallowed) -> None:
     """The suspension has been committed and swallowed: end the run, whoever may hold it now."""
     from django_durable.engine.transitions.swallow import fail_suspended
 
-    if not (session.lease.lost or session.ending):
+    if not (session.lease.lost or session.ending or session.outage):
         fail_suspended(session.claim, encode_failure(error))
     raise Suspended
 

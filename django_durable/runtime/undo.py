@@ -18,7 +18,7 @@ from django_durable.engine import mismatch
 from django_durable.engine.ownership import Abandoned, Suspended
 from django_durable.engine.session import Session
 from django_durable.engine.transitions.undo import end_undo
-from django_durable.errors import DurableError
+from django_durable.errors import CodecUnavailable, DurableError
 from django_durable.runtime.body import block, call_body
 
 
@@ -37,6 +37,8 @@ def undo(session: Session, workflow: Workflow[..., Any], arguments: inspect.Boun
 def _follow(session: Session, workflow: Workflow[..., Any], arguments: inspect.BoundArguments) -> None:
     try:
         call_body(session, workflow, arguments)
+    except CodecUnavailable:
+        raise
     except (Suspended, Abandoned, DurableError) as ended:
         if session.lease.lost:
             raise Abandoned("the lease was lost") from ended
@@ -45,6 +47,8 @@ def _follow(session: Session, workflow: Workflow[..., Any], arguments: inspect.B
     except BaseException as error:
         if quits(error):
             raise BodyQuit(error) from error
+    if session.outage is not None:
+        raise Suspended
     if session.broken is not None:
         block(session, session.broken)
     session.suspended = False

@@ -83,7 +83,7 @@ def test_a_codec_that_is_away_hides_values_and_nothing_else(superuser: Client) -
         overwrite(row, encoded_input="@unreachable:YWJj", encoded_error="@unreachable:YWJj")
     with override_settings(DURABLE={"CODECS": [f"{__name__}.Unreachable"]}):
         page = parse(superuser.get(page_of(execution)))
-        assert "It cannot be read here: builtins.OSError" in page.text
+        assert "It cannot be read here: django_durable.errors.CodecUnavailable" in page.text
         assert str(execution.pk) in page.cells
         assert page_of(letter) in "".join(parse(superuser.get(EXECUTIONS)).links())
 

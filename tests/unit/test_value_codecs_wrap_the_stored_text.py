@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from django_durable.errors import UndecodableValue
+from django_durable.errors import CodecUnavailable, UndecodableValue
 from django_durable.payloads import (
     decode,
     decode_failure,
@@ -154,11 +154,11 @@ def test_a_codec_that_cannot_read_is_named_without_the_payload(settings: Any) ->
 
 def test_a_codec_that_is_out_of_reach_is_no_broken_value(settings: Any) -> None:
     configure(settings, Unreachable)
-    with pytest.raises(ConnectionError):
+    with pytest.raises(CodecUnavailable):
         encode([1], where="value")
-    with pytest.raises(ConnectionError):
+    with pytest.raises(CodecUnavailable):
         decode("@vault:AAAA")
-    with pytest.raises(ConnectionError):
+    with pytest.raises(CodecUnavailable):
         decode_failure("@vault:AAAA")
     assert summarize("@vault:AAAA") == "unreadable, 11 bytes"
 
@@ -169,7 +169,7 @@ def test_a_failure_is_recorded_without_its_text_where_the_codec_fails(settings: 
     assert SECRET not in text
     record = decode_failure(text)
     assert record["type"] == "builtins.ValueError" and record["attempts"] == 3
-    assert record["message"] == "<not stored: a payload codec failed with builtins.ConnectionError>"
+    assert record["message"] == "<not stored: a payload codec failed with django_durable.errors.CodecUnavailable>"
     assert record["traceback"] == ""
 
 

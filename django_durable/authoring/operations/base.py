@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -10,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from django_durable.authoring.place import Where, entered
 from django_durable.durations import aware, seconds
 from django_durable.engine.session import Session
+from django_durable.errors import CodecUnavailable
 from django_durable.payloads import decode, encode
 
 P = ParamSpec("P")
@@ -24,10 +26,20 @@ def operation(method: Callable[Concatenate[B, P], R]) -> Callable[Concatenate[B,
     @wraps(method)
     def checked(self: B, /, *args: P.args, **kwargs: P.kwargs) -> R:
         self._session.check_usable()
-        with entered(Where.ENGINE, self._session):
+        with engine_code(self._session):
             return method(self, *args, **kwargs)
 
     return checked
+
+
+@contextmanager
+def engine_code(session: Session) -> Iterator[None]:
+    """Within it a payload codec that is away ends the turn: no branch of the body is to depend on that."""
+    with entered(Where.ENGINE, session):
+        try:
+            yield
+        except CodecUnavailable as error:
+            session.await_codec(error)
 
 
 class Base:

@@ -107,7 +107,7 @@ class Elsewhere(Base):
             )
             attempts = Attempts(session, step, record.position, record, "null", item=record.item)
             due_at = attempts.next_due(error, record.attempt + 1)
-            changes = attempts.failure(error, record.attempt + 1, due_at, None)
+            changes, _told = attempts.failure(error, record.attempt + 1, due_at, None)
             queue = step.options.queue or ""
             elsewhere.change_elsewhere(
                 session,

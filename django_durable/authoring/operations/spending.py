@@ -10,7 +10,7 @@ from django_durable.engine.journal import Record
 from django_durable.engine.session import Session
 from django_durable.errors import BudgetExhausted
 from django_durable.models.columns import check_name
-from django_durable.payloads import apply_codecs, decode, describe_failure, encode_failure, encode_plain
+from django_durable.payloads import apply_codecs, decode, decode_failure, encode_failure, encode_plain
 
 
 class Spending(Base):
@@ -48,7 +48,7 @@ class Spending(Base):
     def _repeat(self, name: str, record: Record) -> Decimal:
         """As it is recorded: the charge, or the refusal."""
         if record.status == "failed":
-            told = describe_failure(record.encoded_error or "")
+            told = decode_failure(record.encoded_error or "")
             raise BudgetExhausted(told["message"], position=record.position)
         self._budget.charge(name, decode(record.encoded_output or "0"))
         return self._budget.left(name)

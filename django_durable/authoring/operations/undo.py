@@ -7,9 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, Self, overload
 
-from django_durable.authoring.operations.base import Base, operation
+from django_durable.authoring.operations.base import Base, engine_code, operation
 from django_durable.authoring.outcome import quits
-from django_durable.authoring.place import Where, entered
 from django_durable.authoring.step import Step, as_step
 from django_durable.authoring.undo_attempt import run_undo_steps
 from django_durable.engine.journal import Record
@@ -90,7 +89,7 @@ class Saga:
         start = self._blocks.pop()
         if error is not None and (quits(error) or session.suspended or session.broken is not None):
             return
-        with entered(Where.ENGINE, session):
+        with engine_code(session):
             if error is None:
                 self._end(start)
             else:

@@ -8,7 +8,7 @@ from datetime import datetime
 from django_durable.authoring.operations.base import Base, Duration
 from django_durable.engine.transitions.wait import PLAIN, Terms
 from django_durable.errors import CallbackFailed, DurableError, WaitTimeout, qualified_name
-from django_durable.payloads import describe_failure, encode_failure
+from django_durable.payloads import decode_failure, encode_failure
 
 
 class Waiting(Base):
@@ -54,7 +54,7 @@ class Waiting(Base):
 
 def _recorded(encoded: str | None, late: WaitTimeout) -> DurableError:
     """The error that a wait recorded: its callback was failed, or else its time was over."""
-    found = describe_failure(encoded) if encoded is not None else {}
+    found = decode_failure(encoded) if encoded is not None else {}
     if found.get("type") == qualified_name(CallbackFailed):
         return CallbackFailed(found["message"])
     return late
