@@ -13,6 +13,7 @@ from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.lease_state import Lease
+from django_durable.engine.ownership import Abandoned
 from django_durable.planes.selection import spine_alias
 
 T = TypeVar("T")
@@ -32,6 +33,14 @@ class Holder(Protocol):
 
     def abandon(self, why: str) -> NoReturn:
         """End without another write."""
+
+
+def last_word(holder: Holder, attempt: Callable[[], object]) -> None:
+    """``persistently``, for what nothing follows: where the lease ends before it, a take-over does the rest."""
+    try:
+        persistently(holder, attempt)
+    except Abandoned:
+        pass
 
 
 def persistently(holder: Holder, attempt: Callable[[], T]) -> T:

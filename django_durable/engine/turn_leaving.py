@@ -10,7 +10,7 @@ from typing import NoReturn, TypeVar
 
 from django_durable.engine.journal import Entry
 from django_durable.engine.ownership import Suspended
-from django_durable.engine.persistence import CODEC_PAUSE_SECONDS
+from django_durable.engine.persistence import CODEC_PAUSE_SECONDS, last_word
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.expire import expire_attempt
 from django_durable.engine.transitions.leave import Pages
@@ -54,11 +54,11 @@ class TurnLeaving(TurnWriting):
         if self.lease.lost:
             return
         if self.ending:
-            self.persistently(lambda: begin_asked(self.claim))
+            last_word(self, lambda: begin_asked(self.claim))
         elif self.outage is not None:
             report(self.outage, "a payload codec cannot be reached; execution %s is tried again later", self.claim.id)
             pages = self.pages()
-            self.persistently(lambda: leave.release(self.claim, pages, delay=CODEC_PAUSE_SECONDS))
+            last_word(self, lambda: leave.release(self.claim, pages, delay=CODEC_PAUSE_SECONDS))
 
     @contextmanager
     def undo_rights(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from django_durable.authoring.outcome import BodyQuit
 from django_durable.engine.journal import Entry
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
-from django_durable.engine.persistence import CODEC_PAUSE_SECONDS, persistently
+from django_durable.engine.persistence import CODEC_PAUSE_SECONDS, last_word, persistently
 from django_durable.engine.step_session import StepSession
 from django_durable.engine.transitions.step_claim import ClaimedStep
 from django_durable.engine.transitions.step_end import beat, hand_back
@@ -42,11 +42,11 @@ def run_remote_step(claim: ClaimedStep, lease: Lease, stop: threading.Event | No
         except CodecUnavailable as error:
             report(error, "a payload codec cannot be reached; a step of execution %s is tried again later", claim.id)
             begun = session.started
-            persistently(session, lambda: hand_back(claim, delay=CODEC_PAUSE_SECONDS, begun=begun))
+            last_word(session, lambda: hand_back(claim, delay=CODEC_PAUSE_SECONDS, begun=begun))
         except BodyQuit as quit:
             name = type(quit.cause).__name__
             logger.warning("a step of execution %s ended with %s; its attempt is abandoned", claim.id, name)
-            persistently(session, lambda: hand_back(claim, delay=1.0, begun=True, crashed=True))
+            last_word(session, lambda: hand_back(claim, delay=1.0, begun=True, crashed=True))
             if isinstance(quit.cause, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                 raise quit.cause from None
 

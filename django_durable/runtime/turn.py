@@ -17,6 +17,7 @@ from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.ownership import Abandoned, Suspended
+from django_durable.engine.persistence import last_word
 from django_durable.engine.session import Session
 from django_durable.engine.transitions.ending import complete, fail
 from django_durable.engine.transitions.recover import abandon_attempt
@@ -122,16 +123,16 @@ def _end_by(session: Session, error: BaseException) -> None:
         block(session, session.broken)
     if isinstance(error, CodecUnavailable):
         raise error
+    if isinstance(error, BodyQuit):
+        raise error
+    if quits(error):
+        raise BodyQuit(error) from error
     if session.suspended and not isinstance(error, SuspensionSwallowed):
         swallowed = SuspensionSwallowed()
         swallowed.__cause__ = error
         _fail_swallowed(session, swallowed)
     if isinstance(error, SuspensionSwallowed):
         _fail_swallowed(session, error)
-    if isinstance(error, BodyQuit):
-        raise error
-    if quits(error):
-        raise BodyQuit(error) from error
     _fail(session, error)
 
 
@@ -211,9 +212,6 @@ def _give_up(session: Session, cause: BaseException) -> None:
     """A body ended the way a process ends: counted like a crash, the execution is due again shortly."""
     name = type(cause).__name__
     logger.warning("a body of execution %s ended with %s; its attempt is abandoned", session.claim.id, name)
-    try:
-        session.persistently(lambda: abandon_attempt(session.claim, name))
-    except Abandoned:
-        pass
+    last_word(session, lambda: abandon_attempt(session.claim, name))
     if isinstance(cause, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise cause

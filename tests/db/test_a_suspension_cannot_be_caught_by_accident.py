@@ -140,3 +140,29 @@ def test_a_bare_except_that_calls_ctx_suspends_again() -> None:
     execution = go("has_a_bare_except")
     assert execution.status in ("completed", "failed")
     assert ran == []
+
+
+class SoftTimeLimitExceeded(Exception):
+    """Known by its name, as Celery's and billiard's are."""
+
+
+@workflow
+def ends_like_a_process(ctx: Context, kind: str) -> str:
+    try:
+        ctx.sleep(60)
+    finally:
+        ran.append(kind)
+        if len(ran) == 1:
+            raise {"SystemExit": SystemExit, "SoftTimeLimit": SoftTimeLimitExceeded, "MemoryError": MemoryError}[kind]
+    return "slept"
+
+
+@pytest.mark.parametrize("kind", ["SystemExit", "SoftTimeLimit", "MemoryError"])
+def test_a_process_that_ends_while_a_suspension_passes_leaves_it_as_it_is(kind: str) -> None:
+    execution = ends_like_a_process.start(kind)
+    drain()
+    waiting = Execution.objects.locate(execution.pk)
+    assert (waiting.status, waiting.error, waiting.recoveries) == ("waiting", None, 0)
+    make_due()
+    drain()
+    assert Execution.objects.locate(execution.pk).output == "slept"
