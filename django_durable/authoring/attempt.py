@@ -245,6 +245,7 @@ class Attempts:
         attempt = self.ended + 1
         due_at = self.next_due(error, attempt)
         changes, told = self.failure(error, attempt, due_at, started_at)
+        self.log = json.loads(changes["attempts_log"])
         if due_at is None:
             self._record(changes)
             claim, name = self.session.claim, self.step.name
@@ -277,7 +278,7 @@ class Attempts:
         """The checkpoint after a failed attempt: final, or pending until the next one is due; and its error, told."""
         encoded, told = store_failure(error, secrets=self._secrets())
         now = self.session.claim.now()
-        self.log = _capped([*self.log, {"attempt": attempt, "type": told["type"], "ended_at": now.isoformat()}])
+        log = _capped([*self.log, {"attempt": attempt, "type": told["type"], "ended_at": now.isoformat()}])
         changes = {
             "status": "failed" if due_at is None else "pending",
             "attempt": attempt,
@@ -286,7 +287,7 @@ class Attempts:
             "wake_at": due_at,
             "started_at": self.first_started_at or started_at,
             "finished_at": now if due_at is None else None,
-            "attempts_log": json.dumps(self.log),
+            "attempts_log": json.dumps(log),
             "log": self._log_text(),
         }
         return changes, told

@@ -5,7 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
+
+
+@dataclass(slots=True, eq=False)
+class Clock:
+    """What has to happen at a monotonic time; while it happens, the clock is ``ringing``."""
+
+    at: float
+    action: Callable[[], None]
+    ringing: bool = False
 
 
 class Lease:
@@ -27,7 +37,7 @@ class Lease:
         # A cancel revokes the work under way, never the undo steps that it asks for.
         self.undoing = False
         self._lock = threading.Lock()
-        self._clocks: dict[str, tuple[float, Callable[[], None]]] = {}
+        self._clocks: dict[str, Clock] = {}
 
     @property
     def held(self) -> bool:
@@ -42,7 +52,7 @@ class Lease:
     def set_clock(self, name: str, at: float, action: Callable[[], None]) -> None:
         """Have the renewal thread run ``action`` once at monotonic time ``at``, unless cleared before."""
         with self._lock:
-            self._clocks[name] = (at, action)
+            self._clocks[name] = Clock(at, action)
 
     def clear_clock(self, name: str) -> None:
         """What the clock waited for happened in time."""
@@ -52,13 +62,19 @@ class Lease:
     def next_clock(self) -> float | None:
         """When the first clock rings, if one is set."""
         with self._lock:
-            return min((at for at, _action in self._clocks.values()), default=None)
+            return min((clock.at for clock in self._clocks.values() if not clock.ringing), default=None)
 
-    def take_rung_clock(self) -> Callable[[], None] | None:
-        """The action of a clock that has rung; each is handed out once."""
+    def take_rung_clock(self) -> Clock | None:
+        """A clock that has rung; each is handed out once, unless it is to ring again."""
         with self._lock:
-            for name, (at, action) in self._clocks.items():
-                if at <= time.monotonic():
-                    del self._clocks[name]
-                    return action
+            for clock in self._clocks.values():
+                if clock.at <= time.monotonic() and not clock.ringing:
+                    clock.ringing = True
+                    return clock
             return None
+
+    def ring_again(self, clock: Clock, at: float) -> None:
+        """Its action failed: once more at this time, unless it was cleared or set anew meanwhile."""
+        with self._lock:
+            if clock in self._clocks.values():
+                clock.at, clock.ringing = at, False

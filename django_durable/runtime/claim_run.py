@@ -10,6 +10,8 @@ from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.leave import Pages
 from django_durable.engine.transitions.step_claim import ClaimedStep
 from django_durable.engine.transitions.step_end import hand_back
+from django_durable.quiet import report
+from django_durable.runtime.lease import LeaseKeeper
 from django_durable.runtime.remote_step import run_remote_step
 from django_durable.runtime.turn import run_turn
 
@@ -20,6 +22,19 @@ def run_claim(claim: Claimed, lease: Lease, stop: threading.Event | None = None)
         run_remote_step(claim, lease, stop)
     else:
         run_turn(claim, lease, stop)
+
+
+def run_held(claim: Claimed, keeper: LeaseKeeper, stop: threading.Event | None = None) -> None:
+    """Drive it while its lease is kept. What goes wrong in the engine is reported; the lease then lapses."""
+    lease: Lease | None = None
+    try:
+        lease = keeper.hold(claim)
+        run_claim(claim, lease, stop)
+    except Exception as error:
+        report(error, "the turn of execution %s failed in the engine", claim.id)
+    finally:
+        if lease is not None:
+            keeper.drop(lease)
 
 
 def release(claim: Claimed) -> bool:

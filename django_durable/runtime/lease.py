@@ -10,7 +10,6 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -18,12 +17,15 @@ from django.db import DatabaseError, InterfaceError, connections
 from django_durable.dispatch.hints import renew
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
-from django_durable.engine.lease_state import Lease
+from django_durable.engine.lease_state import Clock, Lease
 from django_durable.engine.transitions.recover import time_out_claimed
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 
 logger = logging.getLogger("django_durable")
+
+CLOCK_PAUSE_SECONDS = 1.0
+"""A clock whose action failed rings again after so long."""
 
 
 class LeaseKeeper:
@@ -46,10 +48,11 @@ class LeaseKeeper:
             remaining = (deadline - claim.now()).total_seconds()
             lease.set_clock("deadline", time.monotonic() + remaining, lambda: _overrun(claim, lease))
         with self._changed:
-            self._held[claim.hint_id] = lease
             if self._thread is None:
-                self._thread = threading.Thread(target=self._keep, name="durable-leases", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._keep, name="durable-leases", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._held[claim.hint_id] = lease
             self._changed.notify()
         return lease
 
@@ -77,13 +80,19 @@ class LeaseKeeper:
                     self._changed.wait(max(0.005, self._next_event(next_renewal) - time.monotonic()))
                     held = list(self._held.values())
                 self._ring(held)
-                now = time.monotonic()
-                if now >= next_renewal:
-                    self._warn_if_late(now, next_renewal, held)
-                    self._renew(held)
+                if time.monotonic() >= next_renewal:
+                    self._renew_in_time(held, next_renewal)
                     next_renewal = time.monotonic() + self.lease_seconds / 3
         finally:
             connections[spine_alias()].close()
+
+    def _renew_in_time(self, held: list[Lease], due_at: float) -> None:
+        """Whatever goes wrong, the leases of all other turns depend on this thread: it goes on."""
+        try:
+            self._warn_if_late(time.monotonic(), due_at, held)
+            self._renew(held)
+        except Exception as error:
+            report(error, "leases could not be renewed; trying again until they end")
 
     def _next_event(self, next_renewal: float) -> float:
         clocks = [clock for lease in self._held.values() if (clock := lease.next_clock()) is not None]
@@ -132,9 +141,13 @@ class LeaseKeeper:
     def _ring(self, held: list[Lease]) -> None:
         """Run what has to happen now, each in a thread of its own: it may wait for a row lock."""
         for lease in held:
-            action = lease.take_rung_clock()
-            if action is not None:
-                threading.Thread(target=_run_clock, args=(action,), name="durable-clock", daemon=True).start()
+            clock = lease.take_rung_clock()
+            if clock is None:
+                continue
+            try:
+                threading.Thread(target=_run_clock, args=(lease, clock), name="durable-clock", daemon=True).start()
+            except Exception as error:
+                _put_back(lease, clock, error)
 
 
 def _overrun(claim: Claimed, lease: Lease) -> None:
@@ -142,13 +155,19 @@ def _overrun(claim: Claimed, lease: Lease) -> None:
     time_out_claimed(claim, lease)
 
 
-def _run_clock(action: Callable[[], None]) -> None:
+def _run_clock(lease: Lease, clock: Clock) -> None:
     try:
-        action()
+        clock.action()
     except Exception as error:
-        report(error, "a step that overran its time could not be fenced; its lease will lapse")
+        _put_back(lease, clock, error)
     finally:
         connections.close_all()
+
+
+def _put_back(lease: Lease, clock: Clock, error: Exception) -> None:
+    """The keeper goes on renewing, so nothing else would end what overran its time."""
+    report(error, "what overran its time could not be fenced; trying again")
+    lease.ring_again(clock, time.monotonic() + CLOCK_PAUSE_SECONDS)
 
 
 _keeper: LeaseKeeper | None = None

@@ -40,7 +40,8 @@ class Listener:
     def close(self) -> None:
         """End, and close the connection."""
         self._stop.set()
-        self._thread.join(timeout=5)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
 
     def _run(self) -> None:
         pause = LOOK_SECONDS

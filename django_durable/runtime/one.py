@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from uuid import UUID
 
 from django_durable.conf import config
 from django_durable.engine.claimed import Claimed
 from django_durable.planes.selection import spine_alias
-from django_durable.runtime.claim_run import run_claim
+from django_durable.runtime.claim_run import run_held
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import process_keeper
-
-logger = logging.getLogger("django_durable")
 
 
 def run_hint(hint_id: UUID, stop: threading.Event | None = None) -> bool:
@@ -24,7 +21,7 @@ def run_hint(hint_id: UUID, stop: threading.Event | None = None) -> bool:
     """
     claims = _claims(hint_id)
     for claim in claims:
-        _run(claim, stop)
+        run_held(claim, process_keeper(config().lease_seconds), stop)
     return bool(claims)
 
 
@@ -36,16 +33,3 @@ def _claims(hint_id: UUID) -> list[Claimed]:
         if touched:
             return claims
     return []
-
-
-def _run(claim: Claimed, stop: threading.Event | None) -> None:
-    keeper = process_keeper(config().lease_seconds)
-    lease = keeper.hold(claim)
-    try:
-        run_claim(claim, lease, stop)
-    except Exception as error:
-        # By class only: the text of an error may hold values. The lease lapses and the execution is taken over.
-        logger.error("the turn of execution %s failed in the engine: %s", claim.id, type(error).__name__)
-        logger.debug("the turn of execution %s", claim.id, exc_info=True)
-    finally:
-        keeper.drop(lease)

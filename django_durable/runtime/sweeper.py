@@ -20,6 +20,7 @@ class Sweeper:
     def __init__(self, using: str) -> None:
         self._using = using
         self._stop = threading.Event()
+        self._failing = False
         self._thread = threading.Thread(target=self._sweep, name="durable-sweeper", daemon=True)
 
     def start(self) -> None:
@@ -29,22 +30,26 @@ class Sweeper:
     def close(self) -> None:
         """End after the pass that is under way."""
         self._stop.set()
-        self._thread.join(timeout=5)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
 
     def _sweep(self) -> None:
-        failing = False
         try:
             while not self._stop.is_set():
                 try:
-                    tick()
-                    failing = False
-                except (DatabaseError, InterfaceError) as error:
-                    if not failing:
-                        logger.warning("the tick failed (%s); trying again", type(error).__name__)
-                    failing = True
-                    connections[self._using].close()
+                    self._tick()
                 except Exception as error:
                     report(error, "the tick failed")
                 self._stop.wait(config().tick_seconds)
         finally:
             connections.close_all()
+
+    def _tick(self) -> None:
+        try:
+            tick()
+            self._failing = False
+        except (DatabaseError, InterfaceError) as error:
+            if not self._failing:
+                logger.warning("the tick failed (%s); trying again", type(error).__name__)
+            self._failing = True
+            connections[self._using].close()

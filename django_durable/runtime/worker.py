@@ -23,7 +23,7 @@ from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
-from django_durable.runtime.claim_run import release, run_claim
+from django_durable.runtime.claim_run import release, run_held
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.lease import LeaseKeeper
 from django_durable.runtime.listener import Listener
@@ -75,16 +75,15 @@ class Worker:
     def run(self) -> None:
         """Work until the end; returns once every turn is over or given up."""
         self._warn_of_small_pool()
-        threads = [
-            threading.Thread(target=self._slot, name=f"durable-turn-{number}", daemon=True)
-            for number in range(self.concurrency)
-        ]
-        for thread in threads:
-            thread.start()
+        threads: list[threading.Thread] = []
         sweeper = None if self.until_idle else Sweeper(self._using)
         forget = listen(lambda _hint, _queue: self._wake.set())
         listener = Listener(self._using, self._hear) if can_notify(self._using) else None
         try:
+            for number in range(self.concurrency):
+                thread = threading.Thread(target=self._slot, name=f"durable-turn-{number}", daemon=True)
+                thread.start()
+                threads.append(thread)
             if listener is not None:
                 listener.start()
             if sweeper is None:
@@ -154,6 +153,8 @@ class Worker:
             tick()
         except (DatabaseError, InterfaceError) as error:
             self._note_outage(error)
+        except Exception as error:
+            report(error, "the tick failed")
 
     def _free(self) -> int:
         with self._lock:
@@ -174,6 +175,13 @@ class Worker:
             touched += self._look_at_blocked()
         except (DatabaseError, InterfaceError) as error:
             self._note_outage(error)
+            return None
+        except Exception as error:
+            if self.until_idle:
+                raise  # whoever waits for its end is told
+            if not self._outage:
+                report(error, "claiming failed; trying again")
+            self._outage = True
             return None
         self._outage = False
         return touched
@@ -219,19 +227,17 @@ class Worker:
             connections.close_all()
 
     def _run_one(self, claim: Claimed) -> None:
-        lease = self._keeper.hold(claim)
         try:
             _refresh_connections(claim.using)
-            run_claim(claim, lease, self.stop)
+            run_held(claim, self._keeper, self.stop)
+            _return_connections()
         except BaseException as error:
-            # The lease lapses and the execution is taken over; this worker goes on.
-            report(error, "the turn of execution %s failed in the engine", claim.id)
+            # The lease lapses and the execution is taken over; this slot goes on.
+            report(error, "execution %s could not be run", claim.id)
         finally:
-            self._keeper.drop(lease)
             with self._lock:
                 self._running.pop(claim.token, None)
             self._wake.set()
-            _return_connections()
 
     def _wind_up(self, threads: list[threading.Thread]) -> None:
         """Wait for the turns to hand back; release what is still running when the time is over."""
@@ -251,8 +257,8 @@ class Worker:
         logger.warning("execution %s is still in a body at shutdown; it is released", claim.id)
         try:
             release(claim)
-        except (DatabaseError, InterfaceError):
-            logger.warning("execution %s could not be released; its lease will lapse", claim.id)
+        except Exception as error:
+            report(error, "execution %s could not be released; its lease will lapse", claim.id)
 
     @property
     def stuck(self) -> bool:

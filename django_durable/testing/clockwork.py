@@ -76,10 +76,10 @@ class UnwatchedLease(Lease):
     def look_at_clocks(self) -> None:
         """End the turn where a clock has rung, the earliest first."""
         place = current.get()
-        rung = min(self._clocks.values(), key=lambda clock: clock[0], default=None)
-        if rung is None or place is None or self.overran or time.monotonic() + self._clockwork.moved < rung[0]:
+        rung = min(self._clocks.values(), key=lambda clock: clock.at, default=None)
+        if rung is None or place is None or self.overran or time.monotonic() + self._clockwork.moved < rung.at:
             return
-        self.overran = rung[1]
+        self.overran = rung.action
         place.session.abandon("the turn ran longer than its step or its deadline allows")
 
 

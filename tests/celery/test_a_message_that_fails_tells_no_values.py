@@ -12,7 +12,7 @@ from django.db import OperationalError
 
 from django_durable import Execution, tasks
 from django_durable.models import DispatchHint
-from django_durable.runtime import one
+from django_durable.runtime import claim_run
 from django_durable.runtime.messages_due import MessagesDue
 from django_durable.runtime.stop_flag import StopFlag
 from tests.celery.workflows import quick
@@ -36,13 +36,13 @@ def a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_error_of_the_engine_is_logged_by_class_and_execution(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(one, "run_claim", failing(ValueError(MARKER)))
+    monkeypatch.setattr(claim_run, "run_claim", failing(ValueError(MARKER)))
     execution: Execution[str] = quick.start(MARKER)
     caplog.set_level(logging.INFO)
     assert tasks.run(str(DispatchHint.objects.get().id), StopFlag()) is None
     [record] = caplog.records
     assert record.levelname == "ERROR"
-    assert record.getMessage() == f"the turn of execution {execution.id} failed in the engine: ValueError"
+    assert record.getMessage() == f"the turn of execution {execution.id} failed in the engine (ValueError)"
     assert MARKER not in caplog.text
 
 
