@@ -7,7 +7,7 @@ isolates a bad row. None of them runs user code.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -17,9 +17,11 @@ from django.db.models import Q, QuerySet
 
 from django_durable.authoring.registry import all_workflows, code_digest, find_workflow, served_hashes
 from django_durable.clock import read_now
+from django_durable.database_errors import is_disconnect
 from django_durable.dispatch import outbox
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import hinted
+from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.standing import dispatched
 from django_durable.engine.transitions import SOURCES, TAKES_RESULTS
@@ -211,7 +213,7 @@ def rebuild_hints(plane: str) -> int:
     rebuilt = 0
     for status in ACTIVE:
         found = _found(plane, f"rebuild {status}", _by_key(rows.filter(status=status)), choose)
-        rebuilt += sum(_rebuild(plane, execution_id) for execution_id, _same in found)
+        rebuilt += _each(found, lambda key: republish(plane, key), "the hint of execution %s could not be rebuilt")
     return rebuilt
 
 
@@ -234,7 +236,9 @@ def rebuild_steps(plane: str) -> int:
     rebuilt = 0
     for status in TAKES_RESULTS:
         found = _found(plane, f"steps {status}", _by_key(rows.filter(status=status)), choose)
-        rebuilt += sum(_rebuild_steps(plane, execution_id) for execution_id, _same in found)
+        rebuilt += _each(
+            found, lambda key: republish_steps(plane, key), "the hints of steps of execution %s could not be rebuilt"
+        )
     return rebuilt
 
 
@@ -244,27 +248,19 @@ def wake_parents(plane: str) -> int:
 
     def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
         waiting = rows.filter(pk__in=keys, awaiting__contains="at:").values("id", "awaiting")
-        overlooked = {row["id"] for row in waiting if is_overlooked(plane, row)}
+        overlooked = {row["id"] for row in waiting if _looks_overlooked(plane, row)}
         return [(key, key) for key in keys if key in overlooked]
 
     found = _found(plane, "parents", _by_key(rows), choose)
-    return sum(_wake(plane, execution_id) for execution_id, _same in found)
+    return _each(found, lambda key: wake_overlooked(plane, key), "execution %s could not be woken")
 
 
-def _wake(plane: str, execution_id: UUID) -> int:
+def _looks_overlooked(plane: str, row: Mapping[str, Any]) -> bool:
     try:
-        return int(wake_overlooked(plane, execution_id))
-    except Exception as error:
-        report(error, "execution %s could not be woken", execution_id)
-        return 0
-
-
-def _rebuild_steps(plane: str, execution_id: UUID) -> int:
-    try:
-        return republish_steps(plane, execution_id)
-    except Exception as error:
-        report(error, "the hints of steps of execution %s could not be rebuilt", execution_id)
-        return 0
+        return is_overlooked(plane, row)
+    except ValueError as error:  # its list was written past the engine
+        report(error, "it cannot be read what execution %s waits for", row["id"])
+        return False
 
 
 def rebuild_everything(plane: str) -> int:
@@ -314,14 +310,6 @@ def _found(plane: str, name: str, page: Page, choose: Choice, *, size: int = PAG
     return chosen
 
 
-def _rebuild(plane: str, execution_id: UUID) -> int:
-    try:
-        return int(republish(plane, execution_id))
-    except Exception as error:
-        report(error, "the hint of execution %s could not be rebuilt", execution_id)
-        return 0
-
-
 def write_missing_letters(plane: str) -> int:
     """A backstop: what ended in failure without a dead letter gets one."""
 
@@ -334,15 +322,31 @@ def write_missing_letters(plane: str) -> int:
     for status in RETRYABLE:
         rows = Execution._base_manager.using(plane).filter(status=status)
         found = _found(plane, f"letters {status}", _by_key(rows), choose)
-        written += sum(_write_letter(plane, execution_id) for execution_id, _same in found)
+        written += _each(found, lambda key: _write_letter(plane, key), "the letter of execution %s is still missing")
     return written
 
 
 def _write_letter(plane: str, execution_id: UUID) -> int:
-    with transaction.atomic(using=plane):
-        _now, row = lock_execution(plane, execution_id)
-        if row["status"] not in RETRYABLE:
-            return 0
-        if DeadLetter.objects.using(plane).filter(execution_id=execution_id).exists():
-            return 0
-        return execute(plane, dead_letter(plane, row, status=row["status"], error=row["encoded_error"]))
+    def attempt() -> int:
+        with transaction.atomic(using=plane):
+            _now, row = lock_execution(plane, execution_id)
+            if row["status"] not in RETRYABLE:
+                return 0
+            if DeadLetter.objects.using(plane).filter(execution_id=execution_id).exists():
+                return 0
+            return execute(plane, dead_letter(plane, row, status=row["status"], error=row["encoded_error"]))
+
+    return repeated(plane, attempt)
+
+
+def _each(found: Iterable[tuple[UUID, UUID]], act: Callable[[UUID], int], failed: str) -> int:
+    """What is changed by acting on each of these; one that fails is reported and stands in no other's way."""
+    changed = 0
+    for key, execution_id in found:
+        try:
+            changed += int(act(key))
+        except Exception as error:
+            if is_disconnect(error):
+                raise
+            report(error, failed, execution_id)
+    return changed

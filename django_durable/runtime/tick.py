@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from datetime import datetime
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import connections
 
 from django_durable.clock import sql_after, sql_now
 from django_durable.database_errors import is_disconnect
@@ -43,8 +43,8 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
 def tick(*, rebuild: bool = False) -> dict[str, int]:
     """Run the sweeps whose turn it is on every plane; what each changed. ``rebuild`` runs that one to its end.
 
-    Each plane in an error boundary of its own: one that cannot be reached is left alone by its breaker, one that
-    lacks migrations until it has them.
+    Each plane and each sweep in an error boundary of its own: a plane that cannot be reached is left alone by its
+    breaker, one that lacks migrations until it has them. Raises only where the spine cannot be reached.
     """
     spine = spine_alias()
     claim_pass_of(spine, TICK, 0.5)
@@ -57,10 +57,11 @@ def tick(*, rebuild: bool = False) -> dict[str, int]:
                 plane = all_planes().get(place.plane)
                 if place.is_spine or (plane is not None and not lags(plane)):
                     _sweep_plane(spine, place.plane, place.alias, done, rebuild=rebuild)
-        except (DatabaseError, InterfaceError) as error:
-            if place.is_spine:
-                raise
-            if not is_disconnect(error):  # an outage is told by the breaker
+        except Exception as error:
+            if is_disconnect(error):  # a plane's outage is told by its breaker
+                if place.is_spine:
+                    raise
+            else:
                 report(error, "the sweeps of data plane %r failed", place.plane)
     return done
 
@@ -75,9 +76,15 @@ def places() -> list[Place]:
 def _sweep_plane(spine: str, name: str, alias: str, done: dict[str, int], *, rebuild: bool) -> None:
     for sweep, (interval, run) in INTERVALS.items():
         if sweep == "rebuild" and rebuild:
-            done[sweep] = done.get(sweep, 0) + sweeps.rebuild_everything(alias)
-        elif claim_pass_of(spine, sweep, interval * random.uniform(0.8, 1.2), name):
+            run = sweeps.rebuild_everything
+        elif not claim_pass_of(spine, sweep, interval * random.uniform(0.8, 1.2), name):
+            continue
+        try:
             done[sweep] = done.get(sweep, 0) + run(alias)
+        except Exception as error:
+            if is_disconnect(error):
+                raise
+            report(error, "sweep %r of data plane %r failed; the others go on", sweep, name)
 
 
 def claim_pass_of(using: str, name: str, interval: float, plane: str = "") -> bool:

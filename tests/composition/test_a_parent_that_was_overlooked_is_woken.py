@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 
 from django_durable import ChildFailed, Context, Execution, step, workflow
 from django_durable.models import Checkpoint, DispatchHint
@@ -66,3 +67,16 @@ def test_results_that_nobody_told_of_are_found() -> None:
     assert wake_parents(USING) == 0
     drain()
     assert reload(execution).output == (1, 1)
+
+
+def test_one_whose_list_cannot_be_read_hides_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    unreadable, execution = parent.start(), parent.start()
+    drain()
+    for row in (unreadable, execution):
+        gone = Execution._base_manager.filter(parent_id=row.pk)
+        gone._raw_delete(gone.db)
+    QuerySet(Execution).filter(pk=unreadable.pk).update(awaiting="at:0, but no list")
+    assert wake_parents(USING) == 1
+    assert str(unreadable.pk) in caplog.text
+    drain()
+    assert reload(execution).output == "deleted"

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import InterfaceError, connection
 from django.db.models import QuerySet
 
 from django_durable import Context, Execution, step, workflow
 from django_durable.dispatch.definitions import definition_hash
 from django_durable.engine.transitions import recover
+from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import DeadLetter, DispatchHint
 from django_durable.runtime import sweeps
+from django_durable.runtime.tick import INTERVALS, tick
 from django_durable.runtime.turn import run_turn
 from tests.calling import durable
 from tests.driving import USING, claim, lapse_leases, lease_of
@@ -96,6 +98,49 @@ def test_a_row_that_breaks_a_sweep_keeps_it_from_no_other() -> None:
     DispatchHint.objects.all().delete()
     corrupt(executions[0], queue="q" * 255)
     assert sweeps.rebuild_everything(USING) == BATCH
+
+
+@pytest.mark.django_db
+def test_a_letter_that_cannot_be_written_keeps_back_no_other(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executions = [doubled.start(number) for number in range(3)]
+    QuerySet(Execution).filter(pk__in=[e.pk for e in executions]).update(status="failed")
+    original = sweeps.dead_letter
+
+    def fails_for_one(plane: str, row: Any, **more: Any) -> Any:
+        if row["id"] == executions[1].pk:
+            raise ArithmeticError("of this row alone")
+        return original(plane, row, **more)
+
+    monkeypatch.setattr(sweeps, "dead_letter", fails_for_one)
+    assert sweeps.write_missing_letters(USING) == 2
+    assert str(executions[1].pk) in caplog.text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("error", [ValueError("of this sweep alone"), ExecutionNotFound(), PlaneUnavailable()])
+def test_a_sweep_that_fails_keeps_back_no_other(
+    error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_plane: str) -> int:
+        raise error
+
+    first, *others = INTERVALS
+    monkeypatch.setitem(INTERVALS, first, (INTERVALS[first][0], fails))
+    assert set(tick()) == set(others)
+    assert f"sweep {first!r}" in caplog.text
+
+
+@pytest.mark.django_db
+def test_an_outage_of_the_spine_ends_the_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_plane: str) -> int:
+        raise InterfaceError("the connection is closed")
+
+    first = next(iter(INTERVALS))
+    monkeypatch.setitem(INTERVALS, first, (INTERVALS[first][0], fails))
+    with pytest.raises(InterfaceError):
+        tick()
 
 
 @pytest.mark.django_db
