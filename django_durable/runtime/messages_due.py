@@ -20,11 +20,12 @@ from django_durable.authoring.registry import code_digest, served_hashes
 from django_durable.clock import sql_until_now
 from django_durable.conf import config
 from django_durable.dispatch.hints import TABLE
+from django_durable.engine.transitions.claim_planes import planes_to_try
 from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DispatchHint
 from django_durable.runtime.queues import waiting_queues
 from django_durable.runtime.tick import claim_pass_of
-from django_durable.sql import Sql, build, convert, fetch, field_of, join, value
+from django_durable.sql import Sql, build, columns, convert, fetch, field_of, join, value
 
 Put = Callable[[UUID, str], bool]
 """Sends a hint's id to a queue; ``False`` where it cannot be taken now."""
@@ -93,23 +94,40 @@ class MessagesDue:
         if self._blocked_after is None and time.monotonic() - self._blocked_at < BLOCKED_SECONDS:
             return []
         self._blocked_at = time.monotonic()
-        # By its number, not by a parameter: a plan for any state would read the whole table in key order.
-        rows = DispatchHint.objects.using(using).extra(where=[f"state = {DispatchHint.State.BLOCKED.value}"])
-        rows = rows.filter(definition__in=served_hashes()).exclude(avoid=code_digest())
-        if self._blocked_after is not None:
-            rows = rows.filter(pk__gt=self._blocked_after)
-        page: list[Due] = list(rows.order_by("pk").values_list("pk", "due_at", "queue")[:WINDOW])
+        page = blocked_hints(using, self._blocked_after)
         self._blocked_after = page[-1][0] if len(page) == WINDOW else None
         return page
+
+
+def blocked_hints(using: str, after: UUID | None) -> list[Due]:
+    """The next hints in key order that other code was blocked by, and that this code may know better."""
+    known, planes = served_hashes(), planes_to_try(using, None, own=True)
+    if not known or planes is None:
+        return []
+    names = ("id", "due_at", "queue")
+    # The state by its number, not by a parameter: a plan for any state would read the whole table in key order.
+    statement = build(
+        f"SELECT {columns(DispatchHint, names, 'h.')} FROM {TABLE} h"
+        f" WHERE h.state = {DispatchHint.State.BLOCKED.value} AND h.definition IN ({{known}}) AND h.avoid <> {{code}}"
+        f" AND {{planes}}{{later}} ORDER BY h.id LIMIT {WINDOW}",
+        known=join(", ", [_bound(using, "definition", each) for each in known]),
+        code=_bound(using, "avoid", code_digest()),
+        planes=planes,
+        later=Sql("") if after is None else build(" AND h.id > {after}", after=_bound(using, "id", after)),
+    )
+    rows = [convert(connections[using], DispatchHint, names, row) for row in fetch(using, statement)]
+    return [(row["id"], row["due_at"], row["queue"]) for row in rows]
 
 
 def due_hints(using: str) -> list[Due]:
     """Live hints of what this code knows that are due and free: by priority, then the oldest first."""
     queues, known = waiting_queues(using), served_hashes()
-    if not queues or not known:
+    # Those of a plane that is away wait for it: a window full of them would hide everybody else's.
+    planes = planes_to_try(using, None, own=True)
+    if not queues or not known or planes is None:
         return []
     limit = max(LEAST_PER_QUEUE, WINDOW // len(queues))
-    ranges = [_range(using, queue, level, known, limit) for level in LEVELS for queue in queues]
+    ranges = [_range(using, queue, level, known, planes, limit) for level in LEVELS for queue in queues]
     names = ("id", "due_at", "queue", "priority")
     rows = fetch(using, join(" UNION ALL ", ranges))
     found = [convert(connections[using], DispatchHint, names, row) for row in rows]
@@ -117,24 +135,24 @@ def due_hints(using: str) -> list[Due]:
     return [(row["id"], row["due_at"], row["queue"]) for row in found]
 
 
-def _range(using: str, queue: str, level: int, known: tuple[str, ...], limit: int) -> Sql:
+def _range(using: str, queue: str, level: int, known: tuple[str, ...], planes: Sql, limit: int) -> Sql:
     """One range of the index. A held lease ends in the future, so what is due is free or has lapsed."""
-    connection = connections[using]
-
-    def bound(name: str, item: object) -> Sql:
-        return value(connection, field_of(DispatchHint, name), item)
-
     return build(
-        f"SELECT * FROM (SELECT id, due_at, queue, priority FROM {TABLE} WHERE state = {{live}}"
-        " AND queue = {queue} AND priority = {level} AND due_at <= {now} AND definition IN ({known})"
-        " ORDER BY due_at LIMIT {limit}) AS one_range",
-        live=bound("state", DispatchHint.State.LIVE),
-        queue=bound("queue", queue),
-        level=bound("priority", level),
-        now=sql_until_now(connection),
-        known=join(", ", [bound("definition", each) for each in known]),
+        f"SELECT * FROM (SELECT h.id, h.due_at, h.queue, h.priority FROM {TABLE} h WHERE h.state = {{live}}"
+        " AND h.queue = {queue} AND h.priority = {level} AND h.due_at <= {now} AND h.definition IN ({known})"
+        " AND {planes} ORDER BY h.due_at LIMIT {limit}) AS one_range",
+        live=_bound(using, "state", DispatchHint.State.LIVE),
+        queue=_bound(using, "queue", queue),
+        level=_bound(using, "priority", level),
+        now=sql_until_now(connections[using]),
+        known=join(", ", [_bound(using, "definition", each) for each in known]),
+        planes=planes,
         limit=Sql("%s", (limit,)),
     )
+
+
+def _bound(using: str, name: str, item: object) -> Sql:
+    return value(connections[using], field_of(DispatchHint, name), item)
 
 
 class SentMessages:

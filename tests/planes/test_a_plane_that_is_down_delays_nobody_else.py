@@ -13,10 +13,11 @@ from django.db import OperationalError, connections
 
 from django_durable import Context, Execution, PlaneUnavailable, step, workflow
 from django_durable.engine.lease_state import Lease
-from django_durable.models import DataPlane, DispatchHint, Outbox
+from django_durable.models import DataPlane, DispatchHint, Outbox, SweepClaim
 from django_durable.planes import breaker, bump_epoch, move_tenant, registry
 from django_durable.planes.registry import forget_planes
 from django_durable.routers import PlaneRouter
+from django_durable.runtime import messages_due
 from django_durable.runtime.tick import tick
 from django_durable.runtime.turn import run_turn
 from tests.driving import claim, drain
@@ -161,3 +162,28 @@ def test_without_the_spine_planes_stay_known_and_a_signal_is_stored_and_wakes_la
     tick()
     drain()
     assert Execution.objects.locate(execution.pk).output == 5
+
+
+@pytest.mark.parametrize("state", [DispatchHint.State.LIVE, DispatchHint.State.BLOCKED])
+def test_where_messages_carry_the_work_a_dead_planes_hints_fill_no_window(
+    state: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages_due, "WINDOW", 2)
+    monkeypatch.setattr(messages_due, "LEAST_PER_QUEUE", 2)
+    away = [plain.using(tenant="ann").start("away") for _ in range(3)]
+    here = plain.using(tenant="cid").start("here")
+    make_due()  # those of the dead plane are the oldest, by time and by key
+    DispatchHint.objects.update(state=state, avoid="other code")
+    DispatchHint.objects.filter(execution_id=here.pk).update(due_at="2001-01-01T00:00:00Z")
+    sent: list[Any] = []
+    with down(NORTH):
+        tick()
+        assert not breaker.available(NORTH)
+        messages_due.MessagesDue().send(SPINE, lambda hint, _queue: sent.append(hint) is None)
+    owners = DispatchHint.objects.filter(pk__in=sent).values_list("execution_id", flat=True)
+    assert list(owners) == [here.pk]
+    breaker._open.clear()
+    SweepClaim.objects.all().delete()
+    messages_due.MessagesDue().send(SPINE, lambda hint, _queue: sent.append(hint) is None)
+    owners = DispatchHint.objects.filter(pk__in=sent).values_list("execution_id", flat=True)
+    assert set(owners) & {execution.pk for execution in away}
