@@ -23,7 +23,7 @@ _steps: dict[str, Step[..., Any]] = {}
 _problems: list[tuple[str, str, str]] = []
 _unnamed: list[Workflow[..., Any]] = []
 _lock = threading.RLock()
-_code: tuple[int, str] | None = None
+_code: str | None = None
 
 
 def problems() -> list[tuple[str, str, str]]:
@@ -94,7 +94,8 @@ def add_step(step: Step[..., Any]) -> None:
                 " rename one of them"
             )
         _steps[step.name] = step
-        _code = None
+        if known is None or known.func is not step.func:
+            _code = None
 
 
 def declared_step(name: str) -> Step[..., Any]:
@@ -115,18 +116,23 @@ def find_workflow(name: str, version: str | None = None) -> Workflow[..., Any]:
         exact = _workflows.get((name, version))
         if exact is not None:
             return exact
-        versions = sorted((v for n, v in _workflows if n == name), key=version_order)
+        versions = _versions_of(name)
         known = f"; known versions: {', '.join(versions)}" if versions else ""
         raise UnknownWorkflow(
             f"workflow {name!r} version {version!r} is not registered here{known}; keep it deployed until its"
             " last run has ended"
         )
-    versions = sorted((v for n, v in _workflows if n == name), key=version_order)
+    versions = _versions_of(name)
     if not versions:
         raise UnknownWorkflow(
             f"no workflow {name!r} is registered here; is its module imported (workflows.py of an installed app)?"
         )
     return _workflows[(name, versions[-1])]
+
+
+def _versions_of(name: str) -> list[str]:
+    with _lock:
+        return sorted((v for n, v in _workflows if n == name), key=version_order)
 
 
 def version_order(version: str) -> tuple[int, ...]:
@@ -137,7 +143,9 @@ def version_order(version: str) -> tuple[int, ...]:
 def all_workflows() -> Iterator[Workflow[..., Any]]:
     """Every registered workflow, by name and version."""
     _name_all()
-    for _identity, workflow in sorted(_workflows.items(), key=lambda item: (item[0][0], version_order(item[0][1]))):
+    with _lock:
+        known = list(_workflows.items())
+    for _identity, workflow in sorted(known, key=lambda item: (item[0][0], version_order(item[0][1]))):
         yield workflow
 
 
@@ -149,13 +157,15 @@ def find_step(name: str) -> Step[..., Any] | None:
 def served_hashes() -> tuple[str, ...]:
     """The definition hashes of everything registered here: what a worker of this process may lease."""
     _name_all()
-    return tuple(known_hashes(_workflows))
+    with _lock:
+        return tuple(known_hashes(_workflows))
 
 
 def declared_queues() -> set[str]:
     """The queues that declarations of workflows and steps name."""
     _name_all()
-    named = [w.options.queue for w in _workflows.values()] + [s.options.queue for s in _steps.values()]
+    with _lock:
+        named = [w.options.queue for w in _workflows.values()] + [s.options.queue for s in _steps.values()]
     return {queue for queue in named if queue}
 
 
@@ -166,13 +176,18 @@ def code_digest() -> str:
     """
     global _code
     _name_all()
+    with _lock:
+        if _code is None:
+            _code = _digest_of_modules()
+        return _code
+
+
+def _digest_of_modules() -> str:
     functions = [w.func for w in _workflows.values()] + [s.func for s in _steps.values()]
-    if _code is None or _code[0] != len(functions):
-        modules = sorted({function.__module__ for function in functions})
-        names = sorted(f"{name}\x00{version}" for name, version in _workflows)
-        text = "\x00".join([*names, *(_source_of(module) for module in modules)])
-        _code = (len(functions), hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16])
-    return _code[1]
+    modules = sorted({function.__module__ for function in functions})
+    names = sorted(f"{name}\x00{version}" for name, version in _workflows)
+    text = "\x00".join([*names, *(_source_of(module) for module in modules)])
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 def _source_of(module: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 from django_durable.authoring.call import Call
 from django_durable.authoring.declaration import check_function, is_nested
 from django_durable.authoring.place import refuse_in_body
-from django_durable.authoring.registry import add_step
+from django_durable.authoring.registry import add_step, find_step
 from django_durable.authoring.retry import Retry, default_retry
 from django_durable.durations import seconds
 from django_durable.models.columns import check_name
@@ -163,5 +163,8 @@ def as_step(target: Any) -> Step[..., Any]:
         raise TypeError(f"{target.name!r} is a workflow, not a step; write ctx.child({target.func.__name__}, …)")
     if not callable(target):
         raise TypeError(f"a step is declared with @step, or is a plain function, not {type(target).__name__}")
+    known = find_step(f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', '')}")
+    if known is not None and known.func is target:
+        return known
     declared: Step[..., Any] = step(target)
     return declared
