@@ -8,14 +8,12 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
-from django_durable.authoring.one_database import check_transaction
+from django_durable.authoring.one_transaction import in_one_transaction
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.subscription import Subscription, subscribers
 from django_durable.authoring.workflow import Workflow
 from django_durable.conf import config
-from django_durable.engine.contention import repeated
 from django_durable.engine.events import insert_event, marks_of, note_started, tell_waiters
-from django_durable.engine.reach import reaching
 from django_durable.errors import ExecutionConflict, ExecutionNotFound, TenantRequired
 from django_durable.models import Execution
 from django_durable.models.columns import check_name
@@ -44,20 +42,17 @@ def publish(name: str, payload: Any = None, *, tenant: str | None = None, dedup_
         raise TenantRequired(f"event {name!r} was published without a tenant; pass tenant=…")
     encoded = encode(payload, where=f"payload of event {name!r}")
     alias = plane_alias(tenant or "")
-    check_transaction(alias)
 
-    def attempt() -> int:
-        with transaction.atomic(using=alias):
-            posted = insert_event(alias, tenant or "", name, encoded, marks_of(payload), dedup_key)
-            if posted.is_new:
-                for workflow, subscription in subscribers(name):
-                    _start(alias, workflow, subscription, decode(encoded), tenant, posted.id)
-                # After the commit, when it can be seen that nobody who waits is missed. A sweep does it otherwise.
-                transaction.on_commit(lambda: _tell(alias, posted.id), using=alias)
-            return posted.id
+    def post() -> int:
+        posted = insert_event(alias, tenant or "", name, encoded, marks_of(payload), dedup_key)
+        if posted.is_new:
+            for workflow, subscription in subscribers(name):
+                _start(alias, workflow, subscription, decode(encoded), tenant, posted.id)
+            # After the commit, when it can be seen that nobody who waits is missed. A sweep does it otherwise.
+            transaction.on_commit(lambda: _tell(alias, posted.id), using=alias)
+        return posted.id
 
-    with reaching(alias):
-        return repeated(alias, attempt)
+    return in_one_transaction(alias, post)
 
 
 def _tell(alias: str, event_id: int) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 from asgiref.sync import sync_to_async
-from django.db import transaction
 
 from django_durable.authoring.budget import budget_text, check_budget
 from django_durable.authoring.call import Call
 from django_durable.authoring.declaration import check_function
 from django_durable.authoring.one_database import check_transaction
+from django_durable.authoring.one_transaction import in_one_transaction
 from django_durable.authoring.options import StartOptions, WorkflowOptions, check_priority, checked
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.registry import add_workflow, label_of, source_digest
@@ -28,7 +27,7 @@ from django_durable.durations import seconds
 from django_durable.engine.messages import send
 from django_durable.engine.reach import reaching
 from django_durable.engine.transitions.start import Order, start
-from django_durable.errors import ExecutionNotFound, TenantRequired
+from django_durable.errors import ExecutionNotFound, TenantRequired, WrongDatabase
 from django_durable.models import Execution
 from django_durable.models.columns import check_name
 from django_durable.models.execution import ExecutionQuerySet
@@ -171,15 +170,18 @@ class Workflow(Generic[P, R]):
     def start_many(self, calls: Iterable[Call[R]]) -> list[Execution[R]]:
         """Start each of these calls of this workflow, all of them or none; in their order.
 
-        Raises what ``start`` raises, for the first call that cannot be started.
+        Raises what ``start`` raises, for the first call that cannot be started; ``WrongDatabase`` where their tenants
+        live on several databases.
         """
         chosen = [(self._own(call), call) for call in calls]
         aliases = {self.alias(target.start_options.tenant) for target, _call in chosen}
-        with ExitStack() as stack:
-            for alias in sorted(aliases):
-                check_transaction(alias)
-                stack.enter_context(transaction.atomic(using=alias))
-            return [target.start(*call.args, **call.kwargs) for target, call in chosen]
+        if len(aliases) > 1:
+            raise WrongDatabase(
+                "start_many starts all or none, which only one database can promise; the tenants of these calls live"
+                f" on {', '.join(sorted(aliases))}: call it once for each"
+            )
+        starts = partial(_start_each, chosen)
+        return in_one_transaction(aliases.pop(), starts) if aliases else []
 
     def _own(self, call: Call[R]) -> Workflow[..., R]:
         target = call.target if isinstance(call, Call) else None
@@ -244,11 +246,13 @@ class Workflow(Generic[P, R]):
         check_name(name, "signal name")
         encoded = encode(payload, where=f"payload of signal {name!r}")
         alias = self.alias(self.start_options.tenant)
-        check_transaction(alias)
-        with transaction.atomic(using=alias):
+
+        def start_and_send() -> Execution[R]:
             execution = self.start(*args, **kwargs)
             send(alias, execution.pk, f"signal:{name}", encoded)
-        return execution
+            return execution
+
+        return in_one_transaction(alias, start_and_send)
 
     async def astart(self, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
         """``start`` for async code."""
@@ -300,6 +304,10 @@ class Workflow(Generic[P, R]):
             parent_close=chosen.parent_close,
             budget=budget_text(self.options.budget if chosen.budget is None else chosen.budget),
         )
+
+
+def _start_each(chosen: Iterable[tuple[Workflow[..., R], Call[R]]]) -> list[Execution[R]]:
+    return [target.start(*call.args, **call.kwargs) for target, call in chosen]
 
 
 @overload

@@ -50,6 +50,9 @@ def test_verbs_say_unavailable_and_never_not_found() -> None:
     execution = plain.using(tenant="ann", key="k").start("x")
     acts: list[Any] = [
         lambda: plain.using(tenant="ann").start("y"),
+        lambda: plain.using(tenant="ann", run_after=5).start("y"),
+        lambda: plain.using(tenant="ann", key="z").signal_or_start("go", 1, "y"),
+        lambda: plain.start_many([plain.using(tenant="ann").bind("y")]),
         lambda: plain.get("k", tenant="ann"),
         lambda: Execution.objects.locate(execution.pk),
         lambda: execution.signal("s"),

@@ -238,3 +238,11 @@ def test_a_plane_registered_later_is_used_without_a_restart() -> None:
         register_plane("west", "nowhere")
     with pytest.raises(ValueError, match="plane 'north' already"):
         register_plane("west", NORTH)
+
+
+def test_many_starts_of_several_planes_are_refused_and_the_error_says_why() -> None:
+    calls = [talk.using(tenant=tenant).bind("hello") for tenant in ("ann", "bob", "cid")]
+    with pytest.raises(WrongDatabase, match="only one database"):
+        talk.start_many(calls)
+    assert not Execution.objects.using(NORTH).exists()
+    assert [execution.tenant for execution in talk.start_many(calls[:2])] == ["ann", "bob"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -82,3 +83,26 @@ def test_the_probe_would_see_a_query() -> None:
     query = MINIMAL_PROJECT + "from django.db import connection\nconnection.cursor()\n"
     done = subprocess.run([sys.executable, "-c", query], cwd=ROOT, capture_output=True, text=True)
     assert "AssertionError: a database connection was opened" in done.stderr
+
+
+ASKS_SETTINGS = {"config", "read_settings", "encode", "encode_failure", "store_failure", "decode", "load_codecs"}
+
+
+def called_at_import(tree: ast.AST) -> set[str]:
+    """The names of the functions that run when the module is imported."""
+    found: set[str] = set()
+    waiting = list(ast.iter_child_nodes(tree))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found.add(node.func.id)
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def test_no_module_asks_settings_or_codecs_when_it_is_imported() -> None:
+    for path in (ROOT / "django_durable").rglob("*.py"):
+        found = called_at_import(ast.parse(path.read_text())) & ASKS_SETTINGS
+        assert not found, f"{path.name} calls {found}"

@@ -18,26 +18,23 @@ from django_durable.models import Checkpoint, Execution
 from django_durable.payloads import encode_failure
 from django_durable.sql import assignments, build, execute, field_of, join, value
 
-CALLED_OFF = {
-    "status": "cancelled",
-    # What tells it from something that was cancelled because its run ended.
-    "encoded_error": encode_failure(ExecutionCancelled("it was cancelled before it ended")),
-}
-
 
 def call_off(claim: Claimed, positions: Sequence[int]) -> bool | None:
     """Cancel what is still under way at these positions, items included; ``None``: the fence refused."""
     using = claim.using
+    # What tells it from something that was cancelled because its run ended.
+    error = encode_failure(ExecutionCancelled("it was cancelled before it ended"))
 
     def attempt() -> bool | None:
         with transaction.atomic(using=using):
             if not lock_fenced(claim):
                 return None
             connection = connections[using]
+            changes = {"status": "cancelled", "encoded_error": error, "finished_at": sql_now(connection)}
             statement = build(
                 f"UPDATE {CHECKPOINT} AS c SET {{sets}} WHERE c.execution_id = {{id}}"
                 " AND c.position IN ({positions}) AND c.status = 'pending'",
-                sets=assignments(connection, Checkpoint, {**CALLED_OFF, "finished_at": sql_now(connection)}),
+                sets=assignments(connection, Checkpoint, changes),
                 id=value(connection, field_of(Execution, "id"), claim.id),
                 positions=join(", ", [value(connection, field_of(Checkpoint, "position"), p) for p in positions]),
             )
