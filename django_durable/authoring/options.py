@@ -8,9 +8,8 @@ from typing import Any
 
 from django_durable.authoring.budget import check_budget
 from django_durable.durations import aware, seconds
+from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models.columns import check_name
-
-PRIORITIES = range(-2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ def check_priority(priority: int | None) -> None:
     """One of five levels, -2 to 2. Raises ``ValueError``."""
     if priority is None:
         return
-    if isinstance(priority, bool) or not isinstance(priority, int) or priority not in PRIORITIES:
+    if isinstance(priority, bool) or not isinstance(priority, int) or priority not in LEVELS:
         raise ValueError(f"priority must be an int from -2 to 2, not {priority!r}")
 
 

@@ -19,13 +19,12 @@ from django_durable.conf import config
 from django_durable.engine.claimed import COLUMNS, Claimed
 from django_durable.engine.journal import Record
 from django_durable.engine.lease_state import Lease
+from django_durable.engine.mismatch import REMEDY
 from django_durable.engine.ownership import Suspended
 from django_durable.engine.session import Session
 from django_durable.engine.transitions.leave import Pages
 from django_durable.errors import NonDeterminismError, SuspensionSwallowed
 from django_durable.payloads import decode
-
-_ADVICE = "; deploy the code that wrote the history, then resume"
 
 
 def find_departure(workflow: Workflow[..., Any], read: ReadHistory) -> str | None:
@@ -60,7 +59,7 @@ def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHist
 
 def _broken(session: ReplaySession) -> str | None:
     if isinstance(session.broken, NonDeterminismError):
-        return session.broken.message.removesuffix(_ADVICE)
+        return session.broken.message.removesuffix(f"; {REMEDY}")
     if session.broken is not None:
         return f"position {session.position}: {type(session.broken).__name__}: {session.broken.message}"
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,7 +18,6 @@ from django_durable.engine.turn_writing import TurnWriting
 from django_durable.quiet import report
 
 T = TypeVar("T")
-logger = logging.getLogger("django_durable")
 
 
 class TurnLeaving(TurnWriting):

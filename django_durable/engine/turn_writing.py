@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -31,7 +30,6 @@ from django_durable.models.checkpoint import WHOLE
 from django_durable.sql import Sql, build, execute, run_guarded
 
 T = TypeVar("T")
-logger = logging.getLogger("django_durable")
 
 
 class TurnWriting(TurnState):

@@ -6,7 +6,6 @@ isolates a bad row. None of them runs user code.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -38,8 +37,6 @@ from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 from django_durable.runtime.queues import due_ranges
 from django_durable.sql import execute
-
-logger = logging.getLogger("django_durable")
 
 BATCH = 200
 """Rows that one pass changes, at most."""

@@ -70,7 +70,7 @@ def _ended(claim: Claimed, successor: UUID) -> dict[str, Any]:
     """The parent waits for the successor from here on: any end of that one reaches it."""
     return {
         **ENDED,
-        **ended_columns(claim),
+        **ended_columns(),
         **PARENT,
         "status": "continued",
         "successor_id": successor,

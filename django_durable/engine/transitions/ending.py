@@ -33,7 +33,7 @@ def complete(claim: Claimed, pages: Pages, *, output: str, family: bool = False)
     """End with a result. ``family``: something that the run has started elsewhere may still be under way."""
     changes = {
         **ENDED,
-        **ended_columns(claim),
+        **ended_columns(),
         "status": "completed",
         "encoded_output": output,
         "encoded_error": None,
@@ -55,7 +55,7 @@ def fail(
     """End without a result; the dead letter is written with it."""
     changes = {
         **ENDED,
-        **ended_columns(claim),
+        **ended_columns(),
         "status": status,
         "encoded_output": None,
         "encoded_error": error,

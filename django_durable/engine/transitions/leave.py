@@ -119,7 +119,7 @@ def merge_tags(claim: Claimed, pages: Pages, tags: Mapping[str, Any]) -> bool:
     return run_fenced(claim, {"tags": build(merged, tags=bound)}, pages.consequences(claim))
 
 
-def ended_columns(claim: Claimed | None = None) -> dict[str, Any]:
+def ended_columns() -> dict[str, Any]:
     """What every ending resets."""
     return {
         "wake_at": None,

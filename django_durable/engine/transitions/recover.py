@@ -26,27 +26,19 @@ from django_durable.engine.journal import CHECKPOINT, EXECUTION, fence
 from django_durable.engine.lease_state import Lease
 from django_durable.engine.locking import ExecutionBusy, lock_execution
 from django_durable.engine.standing import standing_intent
-from django_durable.engine.telling import tell
 from django_durable.engine.transitions import wants_results
-from django_durable.engine.transitions.family import close_children, hold, hold_parent, tell_parent
+from django_durable.engine.transitions.end_locked import Parent, end_locked
+from django_durable.engine.transitions.family import hold, hold_parent
 from django_durable.engine.transitions.hint_lease import Odd, Terms, still_leased
-from django_durable.engine.transitions.leave import (
-    READY,
-    cancel_pending,
-    dead_letter,
-    ended_columns,
-    update_execution,
-)
+from django_durable.engine.transitions.leave import READY
 from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
+from django_durable.engine.transitions.verbs import write_execution
 from django_durable.engine.undos import has_undos
 from django_durable.errors import ExecutionNotFound, ExecutionTimedOut, PlaneUnavailable, WorkerLost
 from django_durable.models import Checkpoint, Execution
 from django_durable.models.execution import TERMINAL
 from django_durable.payloads import encode_failure
-from django_durable.signals import execution_finished
 from django_durable.sql import Sql, build, execute, fetch, field_of, value
-
-Parent = Mapping[str, Any] | None
 
 BUSY_SECONDS = 0.5
 """An execution whose row somebody holds locked is looked at again after so long."""
@@ -147,7 +139,7 @@ def _take_over(
         "recoveries": recoveries,
         "takeovers": takeovers,
     }
-    _update(using, row, changes)
+    write_execution(using, row["id"], changes)
     return Claimed(
         using=using,
         hint_id=odd.hint_id,
@@ -205,7 +197,7 @@ def _bury(using: str, row: Mapping[str, Any], parent: Parent, takeovers: str) ->
         f"worker lost: {row['recoveries']} crashes without progress, the cap is {cap_of(row)} (MAX_RECOVERIES)"
     )
     more = {"recoveries": row["recoveries"], "takeovers": takeovers}
-    _end(using, row, parent, "dead", encode_failure(lost), more)
+    end_locked(using, row, parent, status="dead", error=encode_failure(lost), more=more)
 
 
 def bury_for(using: str, execution_id: UUID, why: str, still: Callable[[], bool]) -> None:
@@ -217,7 +209,7 @@ def bury_for(using: str, execution_id: UUID, why: str, still: Callable[[], bool]
             _now, row = lock_execution(using, execution_id)
             if wants_results(row) and still():
                 lost = WorkerLost(f"worker lost: {why}; the cap is {cap_of(row)} (MAX_RECOVERIES)")
-                _end(using, row, parent, "dead", encode_failure(lost), {})
+                end_locked(using, row, parent, status="dead", error=encode_failure(lost))
 
     repeated(using, attempt)
 
@@ -231,39 +223,10 @@ def _time_out(using: str, row: Mapping[str, Any], parent: Parent, *, held: bool 
         ExecutionTimedOut(f"the execution did not finish before its deadline {row['deadline'].isoformat()}")
     )
     if not has_undos(using, row):
-        _end(using, row, parent, "timed_out", late, {})
+        end_locked(using, row, parent, status="timed_out", error=late)
         return True
     (ask_undo if held else begin_undo)(using, row, Ending(status="timed_out", error=late))
     return False
-
-
-def _end(
-    using: str, row: Mapping[str, Any], parent: Parent, status: str, error: str, more: Mapping[str, Any]
-) -> None:
-    connection = connections[using]
-    changes = {
-        **ended_columns(),
-        "status": status,
-        "lease_token": None,
-        "encoded_output": None,
-        "encoded_error": error,
-        # Of a run that died while its undo steps ran: a retry resumes them, and ends it as it was decided.
-        "failed_positions": row["failed_positions"] if row["ending_as"] else "",
-        "finished_at": sql_now(connection),
-        **more,
-    }
-    _update(using, row, changes)
-    execute(using, cancel_pending(using, row["id"]))
-    execute(using, dead_letter(using, row, status=status, error=error))
-    SpineWork(using).delete_all(row["id"]).run()
-    tell_parent(using, parent, row, status=status, error=error)
-    close_children(using, [row["id"]])
-    tell(using, execution_finished, row["id"])
-
-
-def _update(using: str, row: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    here = build("e.id = {id}", id=value(connections[using], field_of(Execution, "id"), row["id"]))
-    fetch(using, update_execution(using, changes, here))
 
 
 def end_overdue(using: str, row: Mapping[str, Any], parent: Parent) -> None:
@@ -316,7 +279,7 @@ def abandon_attempt(claim: Claimed, reason: str) -> bool:
                 "recoveries": _recoveries_after(using, row),
                 "takeovers": note_takeover(row, now, reason),
             }
-            _update(using, row, changes)
+            write_execution(using, row["id"], changes)
             work = SpineWork(using)
             pause = sql_after(connections[work.spine], min(60.0, 2.0 ** row["recoveries"] / 2))
             work.put_back(claim.hint_id, claim.token, pause).run()

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from django.db import connections, transaction
+from django.db import transaction
 
-from django_durable.clock import sql_now
-from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
-from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES
-from django_durable.engine.transitions.family import close_children, hold, tell_parent
-from django_durable.engine.transitions.leave import ENDED, cancel_pending, dead_letter, ended_columns
+from django_durable.engine.transitions.end_locked import end_locked
+from django_durable.engine.transitions.family import hold
 from django_durable.engine.transitions.undo import Ending, begin_undo
-from django_durable.engine.transitions.verbs import write_execution
 from django_durable.engine.undos import has_undos
-from django_durable.signals import execution_finished
-from django_durable.sql import execute
 
 
 def fail_suspended(claim: Claimed, error: str) -> bool:
@@ -34,22 +28,7 @@ def fail_suspended(claim: Claimed, error: str) -> bool:
             if has_undos(using, row):
                 begin_undo(using, row, Ending(status="failed", error=error))
                 return True
-            changes = {
-                **ENDED,
-                **ended_columns(),
-                "status": "failed",
-                "encoded_output": None,
-                "encoded_error": error,
-                "failed_positions": "",
-                "finished_at": sql_now(connections[using]),
-            }
-            write_execution(using, claim.id, changes)
-            execute(using, cancel_pending(using, claim.id))
-            execute(using, dead_letter(using, row, status="failed", error=error))
-            SpineWork(using).delete_all(claim.id).run()
-            tell_parent(using, parent, row, status="failed", error=error)
-            close_children(using, [claim.id])
-            tell(using, execution_finished, claim.id)
+            end_locked(using, row, parent, status="failed", error=error)
             return True
 
     return repeated(using, attempt)
