@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import json
-import random
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from django.db import DatabaseError, connections, transaction
 
+from django_durable.authoring.attempt_clocks import AttemptClocks
 from django_durable.authoring.current import CurrentStep, _current
 from django_durable.authoring.hygiene import tidied
 from django_durable.authoring.outcome import BodyFailed, BodyQuit, checked_result, quits
 from django_durable.authoring.place import Where, entered
+from django_durable.authoring.recorded_outcome import raise_told
+from django_durable.authoring.repetition import is_worth_repeating, pause_before
 from django_durable.authoring.single_database import only_writes_on
 from django_durable.authoring.step import Step
 from django_durable.conf import config
-from django_durable.database_errors import is_contention, is_disconnect
 from django_durable.engine.contention import drop_broken_connection
 from django_durable.engine.journal import Entry, Record
 from django_durable.engine.session import Session
 from django_durable.engine.step_session import StepSession
 from django_durable.engine.telling import tell
-from django_durable.errors import StepFailed, StepInterrupted, StepTimeout
+from django_durable.errors import StepInterrupted, StepTimeout
 from django_durable.models.checkpoint import WHOLE
-from django_durable.payloads import apply_codecs, decode, decode_failure, encode_plain, secrets_in, store_failure
+from django_durable.payloads import apply_codecs, decode, encode_plain, secrets_in, store_failure
 from django_durable.signals import step_failed
 
 ATTEMPTS_KEPT = (3, 7)
 """Failed attempts that a checkpoint lists: the first and the last ones."""
-
-
-REPEATS = 30
-"""Times that a transactional step is begun, at most, before contention or a lost connection counts as its failure."""
-LONGEST_PAUSE = 1.0
-"""Seconds between two of them, at most."""
 
 
 class Attempts:
@@ -67,6 +61,7 @@ class Attempts:
         self.position = position
         self.record = record
         self.arguments = arguments
+        self._clocks = AttemptClocks(session.lease, step.options, self._expire)
         self.ended = record.attempt if record else 0
         self.begun = record.begun if record else 0
         self.first_started_at = record.started_at if record else None
@@ -109,9 +104,9 @@ class Attempts:
                 return self._in_transaction(using, started_at)
             except (DatabaseError, BodyFailed) as error:
                 cause = error.cause if isinstance(error, BodyFailed) else error
-                if number >= REPEATS or not is_worth_repeating(cause, using, begun_on):
+                if not is_worth_repeating(cause, number, using, begun_on):
                     raise BodyFailed(cause) from cause
-            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.02 * 2**number)))
+            pause_before(number)
             drop_broken_connection(using)
             if self._was_committed():
                 return self._committed_output()
@@ -164,8 +159,7 @@ class Attempts:
             last_heartbeat=self.last_heartbeat,
             beat=self._beat,
         )
-        self._set_clock()
-        self._set_heartbeat_clock()
+        self._clocks.start(self._spent())
         token = _current.set(step)
         try:
             with entered(Where.STEP, self.session), tidied(f"step {self.step.name!r}"):
@@ -176,8 +170,7 @@ class Attempts:
             raise BodyQuit(error) from error
         finally:
             _current.reset(token)
-            self.session.lease.clear_clock("attempt")
-            self.session.lease.clear_clock("heartbeat")
+            self._clocks.stop()
             self.last_heartbeat = step.last_heartbeat
             self.lines = step.lines
 
@@ -307,33 +300,16 @@ class Attempts:
         if remaining > 0 and not session.wait_under_lease(due_at):
             session.before_body()  # ends the turn where a shutdown or a lost lease interrupted the pause
 
-    # -- the clock -------------------------------------------------------------------------------------------
+    # -- its clocks ------------------------------------------------------------------------------------------
 
-    def _set_clock(self) -> None:
-        """Past the attempt's timeout the renewal thread records it and takes the turn's token away."""
-        options = self.step.options
-        allowed = [(options.timeout, "timeout")]
-        if options.total_timeout is not None and self.first_started_at is not None:
-            spent = (self.session.claim.now() - self.first_started_at).total_seconds()
-            allowed.append((max(0.0, options.total_timeout - spent), "total_timeout"))
-        limits = [(limit, clock) for limit, clock in allowed if limit is not None]
-        if not limits:
-            return
-        limit, clock = min(limits)
-        self.session.lease.set_clock("attempt", time.monotonic() + limit, lambda: self._expire(clock))
+    def _spent(self) -> float:
+        first = self.first_started_at
+        return 0.0 if first is None else (self.session.claim.now() - first).total_seconds()
 
     def _beat(self, details: Any) -> None:
-        """The body is alive: its silence is counted anew."""
-        self._set_heartbeat_clock()
+        self._clocks.hear()
         if self.beat is not None:
             self.beat(details)
-
-    def _set_heartbeat_clock(self) -> None:
-        silence = self.step.options.heartbeat_timeout
-        if silence is not None:
-            self.session.lease.set_clock(
-                "heartbeat", time.monotonic() + silence, lambda: self._expire("heartbeat_timeout")
-            )
 
     def _expire(self, clock: str) -> None:
         limit = getattr(self.step.options, clock)
@@ -346,38 +322,6 @@ class Attempts:
             self.session.lease.lost = True
 
 
-def is_worth_repeating(error: Exception, using: str, begun_on: object) -> bool:
-    """Whether a transaction that has been rolled back met contention, or lost the connection that it was on.
-
-    An error of another database, or of a cursor of the body's own, is the body's: its connection still works.
-    """
-    connection = connections[using]
-    if connection.in_atomic_block:
-        return False
-    # A rollback that fails leaves a new connection in the place of the lost one.
-    return is_contention(error) or (
-        is_disconnect(error) and (connection.connection is not begun_on or not connection.is_usable())
-    )
-
-
 def _capped(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     first, last = ATTEMPTS_KEPT
     return entries if len(entries) <= first + last else entries[:first] + entries[-last:]
-
-
-def raise_recorded(name: str, encoded_error: str | None, attempts: int, position: int) -> NoReturn:
-    """Raise the ``StepFailed`` that a recorded final failure stands for, the same at every replay."""
-    raise_told(name, decode_failure(encoded_error or ""), attempts, position)
-
-
-def raise_told(name: str, told: Mapping[str, Any], attempts: int, position: int) -> NoReturn:
-    """The same, of an error that has been read."""
-    raise StepFailed(
-        step=name,
-        error_type=told["type"],
-        message=told["message"],
-        attempts=attempts,
-        lineage=tuple(told.get("lineage", ())),
-        traceback=told.get("traceback", ""),
-        position=position,
-    )

@@ -208,7 +208,7 @@ def test_what_is_away_is_no_loss_of_the_planes_own_connection(error: str) -> Non
 
 
 def test_contention_without_end_is_a_failure_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("django_durable.authoring.attempt.REPEATS", 3)
+    monkeypatch.setattr("django_durable.authoring.repetition.REPEATS", 3)
     execution = go("no_lock")
     assert len(ran) == 3
     assert execution.status == "failed"

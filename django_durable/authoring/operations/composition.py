@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, TypeVar, overload
 from django_durable.authoring.call import Call, as_call
 from django_durable.authoring.future import Future
 from django_durable.authoring.operations.base import operation
-from django_durable.authoring.operations.elsewhere import Elsewhere, cut_at, error_of, value_of
+from django_durable.authoring.operations.elsewhere import Elsewhere, cut_at
+from django_durable.authoring.recorded_outcome import error_of, value_of
 from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import elsewhere

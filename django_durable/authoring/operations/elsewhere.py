@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, NoReturn
+from typing import Any
 
-from django_durable.authoring.attempt import Attempts, raise_recorded
+from django_durable.authoring.attempt import Attempts
 from django_durable.authoring.call import Call
 from django_durable.authoring.dispatched import pack
 from django_durable.authoring.operations.base import Base
+from django_durable.authoring.recorded_outcome import value_of
 from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.dispatch.spine_work import SpineWork
@@ -22,9 +23,9 @@ from django_durable.engine.transitions.family import start_only_child
 from django_durable.engine.transitions.fan_in import at
 from django_durable.engine.transitions.queue_expiry import expire_in_queue
 from django_durable.engine.transitions.start import Order
-from django_durable.errors import ChildFailed, ExecutionCancelled, StepFailed, StepTimeout, qualified_name
+from django_durable.errors import ChildFailed, StepFailed, StepTimeout
 from django_durable.models.checkpoint import WHOLE
-from django_durable.payloads import apply_codecs, decode, decode_failure
+from django_durable.payloads import apply_codecs
 
 LEAST_LOOK_SECONDS = 1.0
 """Attempts that are yet to be dispatched are looked for at most so often."""
@@ -157,48 +158,3 @@ def queue_timeout_of(call: Call[Any]) -> float | None:
 def all_ended(records: Sequence[Record]) -> bool:
     """Whether none of these is under way."""
     return all(record.status != "pending" for record in records if record.item == WHOLE)
-
-
-def value_of(record: Record, name: str) -> Any:
-    """The decoded result of something that has ended. Raises its failure."""
-    if record.status == "completed":
-        return decode(record.encoded_output or "null")
-    if record.status != "cancelled":
-        raise_failure(record, name)
-    raise StepFailed(
-        step=name,
-        error_type=qualified_name(ExecutionCancelled),
-        message="it was cancelled before it ended",
-        attempts=record.attempt,
-        position=record.position,
-    )
-
-
-def raise_failure(record: Record, name: str) -> NoReturn:
-    """Raise what a recorded failure stands for."""
-    if record.kind == "child":
-        raise_child_failed(record)
-    raise_recorded(name, record.encoded_error, record.attempt, record.position)
-
-
-def error_of(record: Record, name: str) -> Exception | None:
-    """The failure of something that has ended; ``None``: it succeeded."""
-    try:
-        value_of(record, name)
-    except (StepFailed, ChildFailed) as error:
-        return error
-    return None
-
-
-def raise_child_failed(record: Record) -> NoReturn:
-    """Raise the ``ChildFailed`` that a recorded end stands for, the same at every replay."""
-    told = decode_failure(record.encoded_error or "")
-    raise ChildFailed(
-        told["message"],
-        workflow=told.get("workflow", record.name),
-        status=told.get("status", "failed"),
-        child_id=told.get("child", ""),
-        error_type=told.get("error_type", ""),
-        lineage=tuple(told.get("error_lineage", ())),
-        position=record.position,
-    )

@@ -8,14 +8,8 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 from django_durable.authoring.call import Call, as_call
 from django_durable.authoring.future import Batch, Item
 from django_durable.authoring.operations.base import operation
-from django_durable.authoring.operations.elsewhere import (
-    Elsewhere,
-    coded,
-    error_of,
-    queue_of,
-    raise_failure,
-    value_of,
-)
+from django_durable.authoring.operations.elsewhere import Elsewhere, coded, queue_of
+from django_durable.authoring.recorded_outcome import error_of, raise_failure, value_of
 from django_durable.authoring.step import Step
 from django_durable.authoring.workflow import Workflow
 from django_durable.engine import elsewhere

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
-from django_durable.authoring.attempt import Attempts, raise_recorded
+from django_durable.authoring.attempt import Attempts
 from django_durable.authoring.call import Call
 from django_durable.authoring.dispatched import pack
 from django_durable.authoring.operations.base import operation
 from django_durable.authoring.operations.elsewhere import Elsewhere
+from django_durable.authoring.recorded_outcome import raise_recorded
 from django_durable.authoring.step import Step, as_step
 from django_durable.payloads import decode, encode_plain
 
