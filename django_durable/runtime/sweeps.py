@@ -12,60 +12,30 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
-from django_durable.authoring.registry import all_workflows, code_digest, find_workflow, served_hashes
 from django_durable.clock import read_now
 from django_durable.database_errors import is_disconnect
 from django_durable.dispatch import outbox
-from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import hinted
 from django_durable.engine.contention import repeated
 from django_durable.engine.locking import lock_execution
 from django_durable.engine.standing import dispatched
-from django_durable.engine.transitions import SOURCES, TAKES_RESULTS
+from django_durable.engine.transitions import TAKES_RESULTS
 from django_durable.engine.transitions.leave import dead_letter
 from django_durable.engine.transitions.overlooked import is_overlooked, wake_overlooked
 from django_durable.engine.transitions.republish import republish, republish_steps
-from django_durable.engine.transitions.unknown import block_unclaimable
 from django_durable.engine.transitions.verbs import insert_action
-from django_durable.errors import UnknownWorkflow
 from django_durable.models import DeadLetter, DispatchHint, Execution, ExecutionRoute, OperatorAction, OperatorNote
 from django_durable.models.execution import ACTIVE, RETRYABLE, TERMINAL
 from django_durable.planes.registry import name_of
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
-from django_durable.runtime.queues import due_ranges
+from django_durable.runtime.stretch import begin_again, by_key, hints_of, is_under_way, look_through, owners_of
 from django_durable.sql import execute
-
-BATCH = 200
-"""Rows that one pass changes, at most."""
-
-PAGE = 250
-"""Ids that are compared between spine and plane at a time: they may be two databases. Few enough to be looked up one
-by one in an index, whatever a database believes about its tables."""
-
-DUE_PAGE = 1_000
-"""Due hints that are read at a time."""
-
-STRETCH = 10_000
-"""Rows that one pass of a sweep through a whole table looks past, at most."""
 
 UNUSED_ROUTE = timedelta(hours=1)
 """A route without an execution is removed after so long: its start may still be in an open transaction."""
-
-_cursors: dict[str, Any] = {}
-
-Page = Callable[[Any, int], list[tuple[Any, UUID | None]]]
-"""So many rows after a position, each with its own position and its key; ``None`` for a row to be looked past."""
-
-Choice = Callable[[list[UUID]], list[tuple[UUID, UUID]]]
-"""Of these keys, those that a sweep wants, in the same order, each with its execution's id."""
-
-
-def hints_of(plane: str) -> QuerySet[DispatchHint]:
-    """The spine's hints for the executions of one plane."""
-    return DispatchHint.objects.using(spine_alias()).filter(plane=name_of(plane))
 
 
 def relay_outbox(plane: str) -> int:
@@ -75,89 +45,18 @@ def relay_outbox(plane: str) -> int:
     return outbox.relay(plane, name_of(plane))
 
 
-def block_unknown(plane: str) -> int:
-    """Due work whose definition this process does not know becomes ``blocked``: visible, not failed.
-
-    A worker that knows it claims it from there at its next look. A hint whose hash is only outdated (the secret
-    key was rotated away) is stamped anew.
-    """
-    changed = 0
-    for queue, level in due_ranges(spine_alias()):
-        for hint_id, execution_id in _found(
-            plane, f"unknown {queue} {level}", _unknown_due(queue, level), _changeable(plane), size=DUE_PAGE
-        ):
-            try:
-                changed += _block_or_stamp(plane, hint_id, execution_id)
-            except Exception as error:
-                report(error, "execution %s could not be blocked", execution_id)
-        if changed >= BATCH:
-            break
-    return changed
-
-
-def _unknown_due(queue: str, level: int) -> Page:
-    """Due hints of one queue and level, the oldest first: one range of the index, without any that sleeps."""
-    spine = spine_alias()
-    due = DispatchHint.objects.using(spine).filter(
-        state=DispatchHint.State.LIVE, queue=queue, priority=level, due_at__lte=read_now(spine)
-    )
-    served = frozenset(served_hashes())
-
-    def page(after: Any, size: int) -> list[tuple[Any, UUID | None]]:
-        rows = due
-        if after is not None:
-            rows = due.filter(due_at__gte=after[0]).exclude(due_at=after[0], pk__lte=after[1])
-        found = rows.order_by("due_at", "pk").values_list("due_at", "pk", "definition")[:size]
-        # A leased hint that is due has lapsed: its worker is gone, and nobody here can take it over.
-        return [((at, key), None if name in served else key) for at, key, name in found]
-
-    return page
-
-
-def _changeable(plane: str) -> Choice:
-    """Of these hints, those whose execution this sweep can change: a page of others must not hide them."""
-    served = {workflow.name for workflow in all_workflows()}
-
-    def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
-        owners = _owners(hints_of(plane).filter(kind=DispatchHint.Kind.TURN), keys)
-        rows = Execution._base_manager.using(plane).filter(pk__in=list(owners.values()), status__in=ACTIVE)
-        overdue = Q(deadline__lte=read_now(plane))
-        free = rows.filter(Q(status__in=SOURCES["block"]) | overdue | Q(workflow__in=served))
-        fit = set(free.values_list("pk", flat=True))
-        return [(key, owners[key]) for key in keys if owners.get(key) in fit]
-
-    return choose
-
-
-def _owners(hints: QuerySet[DispatchHint], keys: list[UUID]) -> dict[UUID, UUID]:
-    """The execution of each of these hints that is among the rows."""
-    return dict(hints.filter(pk__in=keys).values_list("pk", "execution_id"))
-
-
-def _block_or_stamp(plane: str, hint_id: UUID, execution_id: UUID) -> int:
-    row = Execution._base_manager.using(plane).filter(pk=execution_id).values("workflow", "version").first()
-    if row is None:
-        return 0
-    try:
-        find_workflow(row["workflow"], row["version"])
-    except UnknownWorkflow as error:
-        return int(block_unclaimable(plane, hint_id, execution_id, error, code_digest()))
-    fresh = definition_hash(row["workflow"], row["version"])
-    return hints_of(plane).filter(pk=hint_id, token=None).update(definition=fresh)
-
-
 def drop_dangling_hints(plane: str) -> int:
     """Unleased hints whose execution is gone or has ended are deleted."""
     unleased = hints_of(plane).filter(token=None)
 
     def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
-        owners = _owners(unleased, keys)
+        owners = owners_of(unleased, keys)
         rows = Execution._base_manager.using(plane).filter(pk__in=list(owners.values()))
         alive = set(rows.exclude(status__in=TERMINAL).values_list("pk", flat=True))
         return [(key, owners[key]) for key in keys if key in owners and owners[key] not in alive]
 
-    page = _by_key(DispatchHint.objects.using(spine_alias()))
-    doomed = [hint_id for hint_id, _execution in _found(plane, "dangling", page, choose)]
+    page = by_key(DispatchHint.objects.using(spine_alias()))
+    doomed = [hint_id for hint_id, _execution in look_through(plane, "dangling", page, choose)]
     return unleased.filter(pk__in=doomed).delete()[0] if doomed else 0
 
 
@@ -174,8 +73,8 @@ def drop_unused_routes(plane: str) -> int:
         used = set(Execution._base_manager.using(plane).filter(pk__in=candidates).values_list("pk", flat=True))
         return [(key, key) for key in keys if key in candidates and key not in used]
 
-    page = _by_key(ExecutionRoute.objects.using(spine))
-    doomed = [execution_id for execution_id, _same in _found(plane, "routes", page, choose)]
+    page = by_key(ExecutionRoute.objects.using(spine))
+    doomed = [execution_id for execution_id, _same in look_through(plane, "routes", page, choose)]
     return old.filter(pk__in=doomed).delete()[0] if doomed else 0
 
 
@@ -190,7 +89,7 @@ def copy_missing_actions(plane: str) -> int:
         return [(key, key) for key in keys if key not in known]
 
     notes = OperatorNote.objects.using(plane)
-    missing = [note_id for note_id, _same in _found(plane, "actions", _by_key(notes), choose)]
+    missing = [note_id for note_id, _same in look_through(plane, "actions", by_key(notes), choose)]
     return sum(execute(spine, insert_action(note)) for note in notes.filter(pk__in=missing).order_by("pk"))
 
 
@@ -209,7 +108,7 @@ def rebuild_hints(plane: str) -> int:
 
     rebuilt = 0
     for status in ACTIVE:
-        found = _found(plane, f"rebuild {status}", _by_key(rows.filter(status=status)), choose)
+        found = look_through(plane, f"rebuild {status}", by_key(rows.filter(status=status)), choose)
         rebuilt += _each(found, lambda key: republish(plane, key), "the hint of execution %s could not be rebuilt")
     return rebuilt
 
@@ -232,7 +131,7 @@ def rebuild_steps(plane: str) -> int:
 
     rebuilt = 0
     for status in TAKES_RESULTS:
-        found = _found(plane, f"steps {status}", _by_key(rows.filter(status=status)), choose)
+        found = look_through(plane, f"steps {status}", by_key(rows.filter(status=status)), choose)
         rebuilt += _each(
             found, lambda key: republish_steps(plane, key), "the hints of steps of execution %s could not be rebuilt"
         )
@@ -248,7 +147,7 @@ def wake_parents(plane: str) -> int:
         overlooked = {row["id"] for row in waiting if _looks_overlooked(plane, row)}
         return [(key, key) for key in keys if key in overlooked]
 
-    found = _found(plane, "parents", _by_key(rows), choose)
+    found = look_through(plane, "parents", by_key(rows), choose)
     return _each(found, lambda key: wake_overlooked(plane, key), "execution %s could not be woken")
 
 
@@ -262,49 +161,12 @@ def _looks_overlooked(plane: str, row: Mapping[str, Any]) -> bool:
 
 def rebuild_everything(plane: str) -> int:
     """Every stretch, from the first; for an emptied or restored spine."""
-    cursors = [_cursor(plane, f"{name} {status}") for name in ("rebuild", "steps") for status in ACTIVE]
-    for cursor in cursors:
-        _cursors.pop(cursor, None)
+    names = [f"{name} {status}" for name in ("rebuild", "steps") for status in ACTIVE]
+    begin_again(plane, names)
     total = rebuild_hints(plane) + rebuild_steps(plane)
-    while any(_cursors.get(cursor) is not None for cursor in cursors):
+    while is_under_way(plane, names):
         total += rebuild_hints(plane) + rebuild_steps(plane)
     return total
-
-
-def _cursor(plane: str, name: str) -> str:
-    return f"{plane}:{name}"
-
-
-def _by_key(rows: Any) -> Page:
-    """Rows in key order, read from the index alone: any other condition is for the choice to look at."""
-
-    def page(after: Any, size: int) -> list[tuple[Any, UUID | None]]:
-        later = rows if after is None else rows.filter(pk__gt=after)
-        return [(key, key) for key in later.order_by("pk").values_list("pk", flat=True)[:size]]
-
-    return page
-
-
-def _found(plane: str, name: str, page: Page, choose: Choice, *, size: int = PAGE) -> list[tuple[UUID, UUID]]:
-    """The chosen among the next stretch of rows, in order, with their execution; starts over after the last.
-
-    Rows that are not chosen are looked past, so that however many of them hide none behind them.
-    """
-    cursor = _cursor(plane, name)
-    chosen: list[tuple[UUID, UUID]] = []
-    for begin in range(0, STRETCH, size):
-        wanted = min(size, STRETCH - begin)
-        entries = page(_cursors.get(cursor), wanted)
-        keys = {key: position for position, key in entries if key is not None}
-        fit = choose(list(keys))[: BATCH - len(chosen)] if keys else []
-        chosen += fit
-        if len(chosen) == BATCH:
-            _cursors[cursor] = keys[fit[-1][0]]
-            return chosen
-        _cursors[cursor] = entries[-1][0] if len(entries) == wanted else None
-        if len(entries) < wanted:
-            break
-    return chosen
 
 
 def write_missing_letters(plane: str) -> int:
@@ -318,7 +180,7 @@ def write_missing_letters(plane: str) -> int:
     written = 0
     for status in RETRYABLE:
         rows = Execution._base_manager.using(plane).filter(status=status)
-        found = _found(plane, f"letters {status}", _by_key(rows), choose)
+        found = look_through(plane, f"letters {status}", by_key(rows), choose)
         written += _each(found, lambda key: _write_letter(plane, key), "the letter of execution %s is still missing")
     return written
 

@@ -19,6 +19,7 @@ from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 from django_durable.runtime import event_sweeps, sweeps
+from django_durable.runtime.unknown_work import block_unknown
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
 TICK = "tick"
@@ -26,7 +27,7 @@ TICK = "tick"
 # Seconds between two passes of a sweep, over all processes together, give or take a fifth.
 INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "outbox": (1.0, sweeps.relay_outbox),
-    "unknown": (2.0, sweeps.block_unknown),
+    "unknown": (2.0, block_unknown),
     "letters": (3600.0, sweeps.write_missing_letters),
     "dangling": (120.0, sweeps.drop_dangling_hints),
     "actions": (300.0, sweeps.copy_missing_actions),

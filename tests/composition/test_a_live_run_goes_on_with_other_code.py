@@ -122,7 +122,7 @@ def test_a_pending_one_is_published_for_workers_that_know_the_version(durable: D
 
 
 def test_a_blocked_one_goes_on_at_once(durable: DurableKit) -> None:
-    from django_durable.runtime.sweeps import block_unknown
+    from django_durable.runtime.unknown_work import block_unknown
 
     execution = flow_1.start()
     registry.forget(flow_1)

@@ -22,7 +22,8 @@ from django_durable.engine.transitions.epoch import bump_epoch
 from django_durable.models import Checkpoint, DeadLetter, DispatchHint
 from django_durable.operators.doctor.liveness import liveness_violations
 from django_durable.runtime import turn
-from django_durable.runtime.sweeps import block_unknown, rebuild_everything
+from django_durable.runtime.sweeps import rebuild_everything
+from django_durable.runtime.unknown_work import block_unknown
 from django_durable.signals import execution_finished
 from django_durable.testing import DurableKit, fail_step, stub_step
 from testproject.shop.models import Order

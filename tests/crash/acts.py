@@ -24,8 +24,8 @@ from django_durable.models import DispatchHint, Execution, Message, OperatorNote
 from django_durable.planes import behind, breaker
 from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
-from django_durable.runtime.sweeps import block_unknown
 from django_durable.runtime.tick import INTERVALS
+from django_durable.runtime.unknown_work import block_unknown
 from testproject.shop.models import Order
 from tests.crash.life import Life, Violation
 from tests.crash.places import here, rows

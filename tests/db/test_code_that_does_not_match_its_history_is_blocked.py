@@ -180,7 +180,7 @@ def test_other_code_looks_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_unknown_workflow_is_blocked_not_failed_and_nobody_else_is_held_up() -> None:
-    from django_durable.runtime.sweeps import block_unknown
+    from django_durable.runtime.unknown_work import block_unknown
 
     gone = temporary.start()
     registry.forget(temporary)
@@ -209,7 +209,7 @@ def temporary(ctx: Context) -> str:
 
 
 def test_a_lapsed_lease_whose_code_is_gone_is_blocked_and_counted() -> None:
-    from django_durable.runtime.sweeps import block_unknown
+    from django_durable.runtime.unknown_work import block_unknown
 
     gone = temporary.start()
     [claimed] = claim()
@@ -233,7 +233,7 @@ def test_a_lapsed_lease_whose_code_is_gone_is_blocked_and_counted() -> None:
 def test_what_is_past_its_deadline_ends_also_where_its_code_is_gone() -> None:
     from django.db.models import QuerySet
 
-    from django_durable.runtime.sweeps import block_unknown
+    from django_durable.runtime.unknown_work import block_unknown
 
     gone = temporary.using(timeout=60).start()
     gone.pause(actor="ann")

@@ -13,7 +13,8 @@ from django_durable.authoring import registry
 from django_durable.authoring.registry import code_digest
 from django_durable.models import DeadLetter, DispatchHint
 from django_durable.models.execution import ACTIVE
-from django_durable.runtime import sweeps
+from django_durable.runtime import stretch as stretching
+from django_durable.runtime import sweeps, unknown_work
 from tests.driving import USING, claim
 from tests.field.rig.bulk import FAR, LONG_AGO, executions_of, hints_of, ids
 
@@ -33,7 +34,7 @@ def gone(ctx: Context) -> None: ...
 @pytest.fixture(autouse=True)
 def _from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps begin at the first page."""
-    monkeypatch.setattr(sweeps, "_cursors", {})
+    monkeypatch.setattr("django_durable.runtime.stretch._cursors", {})
 
 
 @pytest.fixture
@@ -121,42 +122,42 @@ def test_hints_of_vanished_executions_are_cleared_batch_by_batch_on_the_way() ->
 
 @pytest.mark.usefixtures("without_code")
 def test_unknown_work_is_blocked_behind_a_page_of_what_cannot_be() -> None:
-    hints_of(executions_of(gone, 2 * sweeps.BATCH, status="paused", deadline=FAR), LONG_AGO)
+    hints_of(executions_of(gone, 2 * stretching.BATCH, status="paused", deadline=FAR), LONG_AGO)
     hints_of([Execution(pk=uuid4(), workflow=gone.name, version="1", queue="durable") for _ in range(FEW)], LONG_AGO)
     queued = executions_of(gone, FEW)
     hints_of(queued, LONG_AGO.replace(year=2001))
     late = executions_of(gone, FEW, status="paused", deadline=LONG_AGO)
     hints_of(late, LONG_AGO.replace(year=2002))
-    assert sweeps.block_unknown(USING) == 2 * FEW
+    assert unknown_work.block_unknown(USING) == 2 * FEW
     assert set(Execution.objects.filter(status="blocked").values_list("pk", flat=True)) == ids(queued)
     assert set(Execution.objects.filter(status="timed_out").values_list("pk", flat=True)) == ids(late)
-    assert sweeps.block_unknown(USING) == 0
+    assert unknown_work.block_unknown(USING) == 0
 
 
-@pytest.mark.parametrize("stretch", [sweeps.STRETCH, 200])
+@pytest.mark.parametrize("stretch", [stretching.STRETCH, 200])
 def test_lost_hints_are_rebuilt_behind_thousands_that_are_not_lost(
     stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeps, "STRETCH", stretch)
-    monkeypatch.setattr(sweeps, "BATCH", BATCH)
+    monkeypatch.setattr("django_durable.runtime.stretch.STRETCH", stretch)
+    monkeypatch.setattr("django_durable.runtime.stretch.BATCH", BATCH)
     leased_far_ahead()
     sleeping()
     without_hint()
-    lost = executions_of(plain, 2 * sweeps.BATCH + FEW)
+    lost = executions_of(plain, 2 * stretching.BATCH + FEW)
     waiting = executions_of(plain, FEW, status="waiting", wake_at=LONG_AGO)
     passes = 0
     while DispatchHint.objects.filter(execution_id__in=ids([*lost, *waiting])).count() < len(lost) + len(waiting):
-        assert sweeps.rebuild_hints(USING) <= len(ACTIVE) * sweeps.BATCH
+        assert sweeps.rebuild_hints(USING) <= len(ACTIVE) * stretching.BATCH
         passes += 1
         assert passes <= max(3, -(-2 * (MANY + FEW) // stretch))
     assert sweeps.rebuild_everything(USING) == 0
 
 
-@pytest.mark.parametrize("stretch", [sweeps.STRETCH, 200])
+@pytest.mark.parametrize("stretch", [stretching.STRETCH, 200])
 def test_hints_of_the_ended_are_dropped_behind_thousands_of_the_living(
     stretch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweeps, "STRETCH", stretch)
+    monkeypatch.setattr("django_durable.runtime.stretch.STRETCH", stretch)
     sleeping()
     hints_of(executions_of(plain, FEW, status="completed"), FAR)
     dropped = 0

@@ -14,7 +14,7 @@ import pytest
 from django_durable import Context, Execution, workflow
 from django_durable.authoring import registry
 from django_durable.models import Checkpoint, DispatchHint
-from django_durable.runtime import sweeps
+from django_durable.runtime import unknown_work
 from tests.driving import claim, drain
 from tests.field.bench import workflows
 from tests.field.bench.running import bench_of
@@ -64,7 +64,7 @@ def gone(ctx: Context) -> None: ...
 def test_a_crowd_of_unknown_runs_hides_no_other_and_is_blocked_page_by_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sweeps, "BATCH", 40)
+    monkeypatch.setattr("django_durable.runtime.stretch.BATCH", 40)
     for _ in range(100):
         gone.start()
     registry.forget(gone)
@@ -72,7 +72,7 @@ def test_a_crowd_of_unknown_runs_hides_no_other_and_is_blocked_page_by_page(
         known = [known_here.start(number) for number in range(5)]
         assert {claimed.id for claimed in claim(limit=5)} == {execution.pk for execution in known}
         assert claim(limit=5) == []
-        assert [sweeps.block_unknown("default") for _ in range(4)] == [40, 40, 20, 0]
+        assert [unknown_work.block_unknown("default") for _ in range(4)] == [40, 40, 20, 0]
         assert DispatchHint.objects.filter(state=DispatchHint.State.BLOCKED).count() == 100
         assert drain() == 0
         assert claim(blocked=True) == []

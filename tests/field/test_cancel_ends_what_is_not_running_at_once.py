@@ -14,7 +14,8 @@ from django.db import transaction
 from django_durable import Context, Execution, ExecutionClosed, Retry, step, workflow
 from django_durable.authoring import registry
 from django_durable.models import Checkpoint, DispatchHint, Outbox
-from django_durable.runtime.sweeps import block_unknown, rebuild_everything
+from django_durable.runtime.sweeps import rebuild_everything
+from django_durable.runtime.unknown_work import block_unknown
 from tests.calling import durable
 from tests.driving import drain, make_due
 

@@ -17,7 +17,7 @@ from django.db import connection, connections, transaction
 
 from django_durable import Context, Execution, InvalidTransition, SignalTimeout, step, workflow
 from django_durable.models import DispatchHint
-from django_durable.runtime import sweeps
+from django_durable.runtime import sweeps, unknown_work
 from django_durable.runtime.turn import run_turn
 from django_durable.runtime.worker import Worker
 from testproject.shop.models import Order
@@ -174,7 +174,7 @@ if connection.vendor == "postgresql":
         crowd.add(retry_several)
         crowd.add(pause_and_resume)
         crowd.add(lambda e: sweeps.rebuild_everything(USING))
-        crowd.add(lambda e: (sweeps.block_unknown(USING), sweeps.drop_dangling_hints(USING)))
+        crowd.add(lambda e: (unknown_work.block_unknown(USING), sweeps.drop_dangling_hints(USING)))
         crowd.add(lambda e: DispatchHint.objects.filter(execution_id=e.pk).delete(), pause=0.05)
         until = time.monotonic() + SECONDS
         wait_until(lambda: time.monotonic() > until or crowd.errors, within=60)

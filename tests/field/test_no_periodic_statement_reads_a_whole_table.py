@@ -24,7 +24,6 @@ from django_durable.dispatch.definitions import definition_hash
 from django_durable.dispatch.hints import renew
 from django_durable.engine.transitions.hint_lease import lease
 from django_durable.models import Checkpoint, DeadLetter, DispatchHint, Message
-from django_durable.runtime import sweeps
 from django_durable.runtime.claiming import claim_pass, terms_of
 from django_durable.runtime.messages_due import MessagesDue
 from django_durable.runtime.queues import waiting_queues
@@ -285,7 +284,7 @@ if connection.vendor == "postgresql":
 
     def test_each_is_read_by_an_index_and_within_bounds(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
         # A few pages show how a page is read.
-        monkeypatch.setattr(sweeps, "STRETCH", 1_000)
+        monkeypatch.setattr("django_durable.runtime.stretch.STRETCH", 1_000)
         load()
         found: list[str] = []
         looked_at: Counter[str] = Counter()
@@ -293,7 +292,7 @@ if connection.vendor == "postgresql":
             if statistics == "fresh":
                 with connection.cursor() as cursor:
                     cursor.execute("VACUUM ANALYZE")
-            monkeypatch.setattr(sweeps, "_cursors", {})
+            monkeypatch.setattr("django_durable.runtime.stretch._cursors", {})
             for by, act in PERIODIC.items():
 
                 def look(sql: str, params: tuple[Any, ...]) -> None:

@@ -17,7 +17,6 @@ from django_durable.dispatch.nudge import listen
 from django_durable.models import DispatchHint, SweepClaim
 from django_durable.models.execution import ACTIVE
 from django_durable.operators.doctor import examine
-from django_durable.runtime import sweeps
 from django_durable.runtime.tick import tick
 from django_durable.runtime.turn import run_turn
 from tests.driving import claim, drain, lease_of
@@ -29,7 +28,7 @@ ran: list[str] = []
 
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "_cursors", {})
+    monkeypatch.setattr("django_durable.runtime.stretch._cursors", {})
     ran.clear()
 
 

@@ -14,6 +14,7 @@ from django_durable.engine.claimed import Claimed
 from django_durable.engine.transitions.hint_lease import Terms
 from django_durable.models import Checkpoint, DispatchHint
 from django_durable.runtime import messages_due, sweeps
+from django_durable.runtime import stretch as stretching
 from django_durable.runtime.claiming import claim_pass
 from django_durable.runtime.messages_due import MessagesDue
 from django_durable.runtime.worker import Worker
@@ -119,10 +120,10 @@ def test_messages_for_lost_claims_are_bounded_and_not_repeated_at_once() -> None
 
 @pytest.mark.django_db
 def test_rebuilt_hints_are_bounded_in_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "_cursors", {})
-    executions_of(plain, sweeps.BATCH + 10)
-    assert sweeps.rebuild_hints(USING) == sweeps.BATCH
-    assert DispatchHint.objects.count() == sweeps.BATCH
+    monkeypatch.setattr("django_durable.runtime.stretch._cursors", {})
+    executions_of(plain, stretching.BATCH + 10)
+    assert sweeps.rebuild_hints(USING) == stretching.BATCH
+    assert DispatchHint.objects.count() == stretching.BATCH
     assert sweeps.rebuild_hints(USING) == 10
     lapse_leases()
     assert len(claim(7)) == 7

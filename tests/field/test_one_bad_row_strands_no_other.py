@@ -13,7 +13,7 @@ from django_durable.dispatch.definitions import definition_hash
 from django_durable.engine.transitions import recover
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import DeadLetter, DispatchHint
-from django_durable.runtime import sweeps
+from django_durable.runtime import sweeps, unknown_work
 from django_durable.runtime.tick import INTERVALS, tick
 from django_durable.runtime.turn import run_turn
 from tests.calling import durable
@@ -94,7 +94,7 @@ def test_a_row_that_breaks_a_sweep_keeps_it_from_no_other() -> None:
     for number in (THIRD, SIXTH):
         forget_workflow(executions[number], hint_too=True)
     corrupt(executions[THIRD], version="not a version")
-    assert sweeps.block_unknown(USING) == 2
+    assert unknown_work.block_unknown(USING) == 2
     DispatchHint.objects.all().delete()
     corrupt(executions[0], queue="q" * 255)
     assert sweeps.rebuild_everything(USING) == BATCH

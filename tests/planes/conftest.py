@@ -63,7 +63,7 @@ def planes(three_databases: dict[str, FreshDatabase], django_db_blocker: DjangoD
     from django_durable.planes.behind import forget_looks
     from django_durable.planes.breaker import _open
     from django_durable.planes.presence import forget_known, make_known
-    from django_durable.runtime.sweeps import _cursors
+    from django_durable.runtime.stretch import _cursors
 
     _open.clear()
     _cursors.clear()
