@@ -16,7 +16,7 @@ from django_durable.authoring.hygiene import tidied
 from django_durable.authoring.outcome import BodyFailed, BodyQuit, checked_result, quits
 from django_durable.authoring.place import Where, entered
 from django_durable.authoring.recorded_outcome import raise_told
-from django_durable.authoring.repetition import is_worth_repeating, pause_before
+from django_durable.authoring.repetition import is_passing, is_worth_repeating, pause_before
 from django_durable.authoring.single_database import only_writes_on
 from django_durable.authoring.step import Step
 from django_durable.conf import config
@@ -102,10 +102,13 @@ class Attempts:
             begun_on = connections[using].connection
             try:
                 return self._in_transaction(using, started_at)
-            except (DatabaseError, BodyFailed) as error:
-                cause = error.cause if isinstance(error, BodyFailed) else error
-                if not is_worth_repeating(cause, number, using, begun_on):
-                    raise BodyFailed(cause) from cause
+            except BodyFailed as error:
+                if not is_worth_repeating(error.cause, number, using, begun_on):
+                    raise
+            except DatabaseError as error:
+                # Of the transaction itself: as long as the lease is held, it is only a matter of time.
+                if connections[using].in_atomic_block or not is_passing(error):
+                    raise BodyFailed(error) from error
             pause_before(number)
             drop_broken_connection(using)
             if self._was_committed():

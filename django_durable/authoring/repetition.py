@@ -15,8 +15,13 @@ LONGEST_PAUSE = 1.0
 """Seconds between two of them, at most."""
 
 
+def is_passing(error: Exception) -> bool:
+    """Whether the engine's own statement met contention or lost its connection."""
+    return is_contention(error) or is_disconnect(error)
+
+
 def is_worth_repeating(error: Exception, number: int, using: str, begun_on: object) -> bool:
-    """Whether its ``number``-th transaction, which has been rolled back, met contention or lost its connection.
+    """Whether its body, whose ``number``-th transaction has been rolled back, met contention or lost its connection.
 
     An error of another database, or of a cursor of the body's own, is the body's: its connection still works.
     """
@@ -31,4 +36,4 @@ def is_worth_repeating(error: Exception, number: int, using: str, begun_on: obje
 
 def pause_before(number: int) -> None:
     """Wait before the next one, longer each time."""
-    time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.02 * 2**number)))
+    time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.02 * 2 ** min(number, 10))))
