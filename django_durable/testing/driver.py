@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from django_durable.authoring.schedule import declared_schedules
 from django_durable.clock import read_now
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.hint_lease import Terms
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import Checkpoint, DispatchHint, Execution
+from django_durable.operators.schedules.declaring import declare_all
 from django_durable.planes.selection import spine_alias
 from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
@@ -22,7 +24,7 @@ from django_durable.testing.autocommit import pretended_autocommit
 from django_durable.testing.clockwork import Clockwork, SkippedPauses, UnwatchedLease
 from django_durable.testing.crash import CrashedTurn, doomed
 from django_durable.testing.places import usable_databases
-from django_durable.testing.timeline import Skip, check_skip, next_moment
+from django_durable.testing.timeline import Skip, check_skip, next_moment, schedules_ahead
 
 # What mends lost hints and letters. Left out, so that an intent which nobody wrote shows at the end of the test.
 REPAIRS = frozenset({"rebuild", "steps", "parents", "dangling", "letters"})
@@ -44,7 +46,8 @@ class Driver:
         check_skip(skip)
         using = spine_alias()
         databases = usable_databases()
-        turns = 0
+        turns, moved = 0, False
+        ahead: list[datetime] = []
         while True:
             while (claim := self._claim(using)) is not None:
                 if turns == max_turns:
@@ -54,9 +57,20 @@ class Driver:
             if self._sweep(databases):
                 continue
             moment = next_moment(using, skip)
-            if moment is None:
+            if moment is None and skip is not None and turns == 0 and not moved:
+                ahead = schedules_ahead(databases)
+            moments = [*([moment] if moment is not None else []), *(at for at in ahead if at > read_now(using))]
+            if not moments:
                 return turns
-            self._clockwork.advance(max(timedelta(), moment - read_now(using)) + ROUNDING)
+            moved = True
+            self._clockwork.advance(max(timedelta(), min(moments) - read_now(using)) + ROUNDING)
+
+    def declare(self) -> None:
+        """Store what the code declares, so that its times are counted from now on."""
+        if declared_schedules():
+            with pretended_autocommit():
+                for using in usable_databases():
+                    declare_all(using)
 
     def _claim(self, using: str) -> Claimed | None:
         """The next execution that is due, as a worker would claim it; a blocked one only for other code."""
