@@ -57,7 +57,7 @@ class Timing:
     def _intervals(self, moment: datetime) -> Iterator[datetime]:
         assert self.every is not None
         step = timedelta(seconds=self.every)
-        number = max(0, (moment - self.anchor) // step) + 1
+        number = (moment - self.anchor) // step + 1
         while True:
             try:
                 at = self.anchor + number * step

@@ -108,7 +108,8 @@ class DurableKit:
         ``skip="sleeps"`` moves the clock over sleeps, retry delays and starts for later, ``"all"`` also over the
         timeouts of waits and over deadlines; ``None`` leaves it alone. What waits for a message, is paused or is
         blocked is idle. A call that finds everything idle moves it on to the next time of each schedule, once; times
-        of schedules that another jump passes over are caught up as they declare. Raises ``AssertionError`` where ``max_turns`` turns were not enough.
+        of schedules that another jump passes over are caught up as they declare. Raises
+        ``AssertionError`` where ``max_turns`` turns were not enough.
         """
         self._check = True
         return self._driver.run_until_idle(skip, max_turns)
