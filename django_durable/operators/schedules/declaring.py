@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from django.db import transaction
 from django.db.models import Q
 
 from django_durable.authoring.schedule import Declared, declared_schedules
@@ -70,7 +71,8 @@ def _agree(using: str, declared: Declared, row: Schedule | None) -> int:
     if row is None:
         now = read_now(using)
         which = (using, now, declared.identity, declared.workflow.name, encoded)
-        return int(insert_schedule(*which, declared.timing, declared.policy, declared=digest))
+        with transaction.atomic(using=using):
+            return int(insert_schedule(*which, declared.timing, declared.policy, declared=digest))
     if row.declared == digest or row.moving or _just_written(using, declared.identity, digest):
         return 0
     columns = {

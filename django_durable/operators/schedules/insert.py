@@ -20,6 +20,7 @@ from django_durable.engine.tenancy import is_here
 from django_durable.errors import PlaneUnavailable, ScheduleNotFound
 from django_durable.models import Schedule
 from django_durable.operators.schedules.rows import next_columns, policy_columns, timing_columns, timing_in
+from django_durable.planes.presence import make_known
 from django_durable.sql import build, fetch
 
 __all__ = ["Held", "change", "held", "insert_schedule"]
@@ -36,11 +37,14 @@ def insert_schedule(
     *,
     declared: str = "",
 ) -> bool:
-    """Insert the row; ``False``: there is one of this tenant and name. Its first time is the first one after now.
+    """Insert the row, in the open transaction; ``False``: there is one of this tenant and name.
+
+    Its first time is the first one after now.
 
     Raises ``PlaneUnavailable`` while the tenant is leaving this plane.
     """
     tenant, name = identity
+    make_known(using, tenant)
     if not fetch(using, build("SELECT 1 WHERE {here}", here=is_here(using, tenant))):
         raise PlaneUnavailable(f"tenant {tenant!r} is being moved to another data plane; try again shortly")
     row = Schedule(
