@@ -155,13 +155,14 @@ def _queued(using: str, schedule: Schedule) -> QuerySet[ScheduleFire]:
 def start_for(using: str, schedule: Schedule, nominal_at: datetime) -> Decision:
     """Start the execution of a time, in the open transaction; a start that is refused is a decision too.
 
-    Raises the database's errors, and ``PlaneUnavailable`` while the tenant is being moved: then nothing is decided.
+    Raises what passes: the database's errors, ``OSError``, ``PlaneUnavailable`` while the tenant is being moved. Then
+    nothing is decided.
     """
     try:
         with transaction.atomic(using=using):
             return Decision(outcome=Outcome.STARTED, execution_id=_start(using, schedule, nominal_at).pk)
-    except (DatabaseError, InterfaceError, PlaneUnavailable):
-        raise
+    except (DatabaseError, InterfaceError, PlaneUnavailable, OSError):
+        raise  # OSError: the key service of a payload codec is away
     except Exception as error:
         text = f"{type(error).__name__}: {error}"[:ERROR_LENGTH]
         return Decision(outcome=Outcome.FAILED, error=text.replace("\x00", "").encode("utf-8", "replace").decode())
