@@ -251,7 +251,7 @@ def test_two_workflows_with_one_schedule_are_a_system_check_error() -> None:
 
     report.schedule("hourly", every=3600)
     long.schedule("hourly", every=3600)
-    assert [message.id for message in run_checks(tags=["durable"]) if "hourly" in message.msg] == ["durable.E033"]
+    assert [message.id for message in run_checks(tags=["durable"]) if "hourly" in message.msg] == ["durable.E030"]
 
 
 # -- the shell -------------------------------------------------------------------------------------------------------
