@@ -15,7 +15,7 @@ from django_durable.operators.schedules.firing import fire_next, start_queued
 from django_durable.operators.schedules.retention import forget_fires
 from django_durable.quiet import report
 
-__all__ = ["fire_schedules", "forget_fires"]
+__all__ = ["fire_due", "fire_schedules", "forget_fires"]
 
 FIRES = 200
 """Times that one pass decides on a plane, at most."""
@@ -31,10 +31,14 @@ def fire_schedules(plane: str) -> int:
 
     Decided first: a declaration that has changed finds nothing undecided that the old one had due.
     """
-    fired = decide_due(plane)
-    fired += start_waiting(plane)
+    fired = fire_due(plane)
     declare_all(plane)
     return fired
+
+
+def fire_due(plane: str) -> int:
+    """Decide the times that are due, and start what was queued; how many of both."""
+    return decide_due(plane) + start_waiting(plane)
 
 
 def decide_due(plane: str) -> int:

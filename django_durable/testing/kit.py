@@ -65,6 +65,7 @@ class DurableKit:
         # Planes that a test registers are gone with its transaction.
         forget_planes()
         forget_declared()
+        self._driver.open()
         self._ends.callback(forget_planes)
         self._ends.enter_context(shifted())
         self._ends.enter_context(ambient.opened(self))
@@ -107,9 +108,9 @@ class DurableKit:
 
         ``skip="sleeps"`` moves the clock over sleeps, retry delays and starts for later, ``"all"`` also over the
         timeouts of waits and over deadlines; ``None`` leaves it alone. What waits for a message, is paused or is
-        blocked is idle. A call that finds everything idle moves it on to the next time of each schedule, once; times
-        of schedules that another jump passes over are caught up as they declare. Raises
-        ``AssertionError`` where ``max_turns`` turns were not enough.
+        blocked is idle. A call that finds no execution alive moves it on to the next time of each schedule
+        that takes part, once: the test's own ones do, and those of the project from ``advance`` on. Times that are
+        passed over are caught up as declared. Raises ``AssertionError`` where ``max_turns`` turns were not enough.
         """
         self._check = True
         return self._driver.run_until_idle(skip, max_turns)

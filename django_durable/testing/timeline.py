@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django_durable.clock import read_now
 from django_durable.models import DispatchHint, Execution, Schedule
+from django_durable.models.execution import ACTIVE
 from django_durable.operators.schedules.declaring import is_mine, may_be_fired
 from django_durable.planes.registry import alias_of
 
@@ -37,6 +38,11 @@ def next_moment(using: str, skip: Skip) -> datetime | None:
         if skip == "all" or _sleeps(row):
             return first
     return None
+
+
+def nothing_is_live(databases: Iterable[str]) -> bool:
+    """Whether every execution has ended: then no wait and no lease can run out while the clock moves."""
+    return not any(Execution._base_manager.using(using).filter(status__in=ACTIVE).exists() for using in databases)
 
 
 def schedules_ahead(databases: Iterable[str]) -> list[datetime]:

@@ -8,7 +8,7 @@ wins then, but for a pause, which is the operators' alone. A row whose declarati
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from django.db import transaction
 from django.db.models import Q
@@ -45,9 +45,9 @@ def is_mine(schedule: Schedule) -> bool:
     return not schedule.declared or (schedule.tenant, schedule.name) in declared_schedules()
 
 
-def declare_all(using: str) -> int:
+def declare_all(using: str, *, wanted: Callable[[Declared], bool] = lambda declared: True) -> int:
     """Insert and change the rows of one plane; how many. One query where everything agrees."""
-    declared = declared_schedules()
+    declared = {identity: one for identity, one in declared_schedules().items() if wanted(one)}
     if not declared:
         return 0
     names = {name for _tenant, name in declared}
