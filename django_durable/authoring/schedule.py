@@ -53,11 +53,11 @@ class Declared:
         """What no two of them share."""
         return self.tenant, self.name
 
-    def digest(self, encoded_input: str) -> str:
+    def digest(self, plain_input: str) -> str:
         """The same as long as nothing of the declaration changes, whatever happens to the code around it."""
         timing, policy = self.timing, self.policy
         said = (
-            *(self.workflow.name, encoded_input, timing.cron, timing.timezone, timing.every),
+            *(self.workflow.name, plain_input, timing.cron, timing.timezone, timing.every),
             *(policy.overlap, policy.catch_up, policy.catch_up_most, policy.jitter),
         )
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()

@@ -20,7 +20,7 @@ from django_durable.errors import DurableError, TenantRequired
 from django_durable.models import Schedule
 from django_durable.operators.schedules.insert import change, held, insert_schedule
 from django_durable.operators.schedules.rows import policy_columns, timing_columns
-from django_durable.payloads import encode
+from django_durable.payloads import encode, encode_plain
 from django_durable.planes.selection import plane_alias, spine_alias
 from django_durable.quiet import report
 
@@ -66,8 +66,10 @@ def declare_all(using: str, *, wanted: Callable[[Declared], bool] = lambda decla
 def _agree(using: str, declared: Declared, row: Schedule | None) -> int:
     if row is None and not _lives_here(using, declared):
         return 0
-    encoded = encode(dict(declared.arguments), where=f"input of workflow {declared.workflow.name!r}")
-    digest = declared.digest(encoded)
+    where = f"input of workflow {declared.workflow.name!r}"
+    # Before any codec: the text of one that encrypts is another one each time.
+    digest = declared.digest(encode_plain(dict(declared.arguments), where=where))
+    encoded = encode(dict(declared.arguments), where=where)
     if row is None:
         now = read_now(using)
         which = (using, now, declared.identity, declared.workflow.name, encoded)
