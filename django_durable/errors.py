@@ -13,6 +13,7 @@
     ├── BudgetExhausted
     ├── ExecutionFailed, ExecutionCancelled, ExecutionNotFound, ExecutionConflict, ExecutionTimedOut, WorkerLost
     ├── InvalidTransition      ← ExecutionClosed
+    ├── ScheduleNotFound
     ├── UpdateRejected, UnknownWorkflow, DefinitionChanged, NonDeterminismError, SuspensionSwallowed
     ├── PayloadTooLarge, UnserializableValue, UndecodableValue
     ├── CodecUnavailable       a payload codec's key service is away: nothing is wrong with the value
@@ -258,6 +259,12 @@ class ExecutionNotFound(DurableError):
     """No such execution."""
 
     code = "execution_not_found"
+
+
+class ScheduleNotFound(DurableError):
+    """There is no such schedule; `manage.py durable schedules list` shows those that there are."""
+
+    code = "schedule_not_found"
 
 
 class ExecutionConflict(DurableError):

@@ -87,6 +87,7 @@ NOTES: dict[str, str] = {
     "ExecutionTimedOut": 'Seen as `execution.error["type"]` of a `timed_out` execution.',
     "WorkerLost": 'Seen as `execution.error["type"]` of a `dead` execution. Its take-overs list the workers:'
     " `manage.py durable show ID`.",
+    "ScheduleNotFound": "Raised by `Schedule.objects.named` and by a verb on a schedule that was removed.",
     "ExecutionNotFound": "Raised by `get` and `locate`, by a verb on an execution that was removed, and for a"
     " callback's token that was not made here.",
     "ExecutionConflict": "Raised by `start`. Another input under the same key is a mistake of the caller. Where"

@@ -17,11 +17,13 @@ from django_durable.admin.dead_letter import DeadLetterAdmin
 from django_durable.admin.execution import ExecutionAdmin
 from django_durable.admin.hint import DispatchHintAdmin
 from django_durable.admin.operator_action import OperatorActionAdmin
-from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction
+from django_durable.admin.schedule import ScheduleAdmin
+from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction, Schedule
 
-__all__ = ["DeadLetterAdmin", "DispatchHintAdmin", "ExecutionAdmin", "OperatorActionAdmin"]
+__all__ = ["DeadLetterAdmin", "DispatchHintAdmin", "ExecutionAdmin", "OperatorActionAdmin", "ScheduleAdmin"]
 
 admin.site.register(Execution, ExecutionAdmin)
 admin.site.register(DeadLetter, DeadLetterAdmin)
 admin.site.register(DispatchHint, DispatchHintAdmin)
 admin.site.register(OperatorAction, OperatorActionAdmin)
+admin.site.register(Schedule, ScheduleAdmin)

@@ -82,6 +82,7 @@ def _facts(execution: Execution[Any], site: str) -> Iterator[tuple[str, Any]]:
     yield _("Correlation id"), execution.correlation_id
     yield _("Created"), moment(execution.created_at)
     yield _("Not before"), moment(execution.run_after)
+    yield _("Scheduled for"), moment(execution.scheduled_for)
     yield _("Started"), moment(execution.started_at)
     yield _("Finished"), moment(execution.finished_at)
     yield _("Wakes"), moment(execution.wake_at)

@@ -40,5 +40,7 @@ class SpineAdmin(ReadOnlyAdmin[M]):
 
     @admin.display(description=_("execution"))
     def shown_execution(self, row: Any) -> str:
-        """The way to its page."""
+        """The way to its page; what was done to a schedule has none."""
+        if str(getattr(row, "verb", "")).endswith("_schedule"):
+            return str(row.execution_id)
         return execution_link(row.execution_id, self.admin_site.name)

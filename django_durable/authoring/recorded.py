@@ -47,7 +47,7 @@ def export_history(execution: Execution[Any]) -> list[dict[str, Any]]:
         "run": execution.run,
         "tenant": execution.tenant,
         "seed": execution.seed,
-        "scheduled_for": _text(execution.run_after),
+        "scheduled_for": _text(execution.scheduled_for),
         "budget": to_tagged(execution.budget) if execution.budget else None,
     }
     rows = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk)

@@ -112,7 +112,7 @@ def _claim_of(workflow: Workflow[..., Any], read: ReadHistory) -> Claimed:
         "tenant": start.get("tenant") or "",
         "seed": start.get("seed") or "",
         "budget": read.budget,
-        "run_after": datetime.fromisoformat(scheduled_for) if isinstance(scheduled_for, str) else scheduled_for,
+        "scheduled_for": datetime.fromisoformat(scheduled_for) if isinstance(scheduled_for, str) else scheduled_for,
         "revision": 1,
         "encoded_input": read.encoded_input,
     }

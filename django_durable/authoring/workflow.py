@@ -20,7 +20,9 @@ from django_durable.authoring.one_transaction import in_one_transaction
 from django_durable.authoring.options import StartOptions, WorkflowOptions, check_priority, checked
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.registry import add_workflow, label_of, source_digest
+from django_durable.authoring.schedule import UNANCHORED, Declared, policy_of
 from django_durable.authoring.subscription import Subscription
+from django_durable.authoring.timing import timing_of
 from django_durable.clock import read_now
 from django_durable.conf import config
 from django_durable.durations import seconds
@@ -31,6 +33,7 @@ from django_durable.errors import ExecutionNotFound, TenantRequired, WrongDataba
 from django_durable.models import Execution
 from django_durable.models.columns import check_name
 from django_durable.models.execution import ExecutionQuerySet
+from django_durable.models.schedule import SCHEDULE_NAME_LENGTH
 from django_durable.payloads import encode, encode_plain, register_annotations
 from django_durable.planes.selection import plane_alias
 
@@ -65,6 +68,7 @@ class Workflow(Generic[P, R]):
         # Shared by the copies that ``using`` makes.
         self.validators: dict[str, Validator] = {}
         self.subscriptions: dict[str, Subscription] = {}
+        self.schedules: dict[tuple[str, str], Declared] = {}
         update_wrapper(self, func)
 
     @property
@@ -112,6 +116,7 @@ class Workflow(Generic[P, R]):
         chosen = checked(replace(self.start_options, **options))
         copy: Workflow[P, R] = Workflow(self.func, self.name, self.version, self.options, chosen)
         copy.validators, copy.subscriptions = self.validators, self.subscriptions
+        copy.schedules = self.schedules
         return copy
 
     def validator(self, update_name: str) -> Callable[[V], V]:
@@ -150,6 +155,43 @@ class Workflow(Generic[P, R]):
             if function is not None and not callable(function):
                 raise TypeError(f"{option} must be a function of the payload, not {type(function).__name__}")
         self.subscriptions[name] = Subscription(event=name, key=key, args=args)
+
+    def schedule(
+        self,
+        name: str,
+        *,
+        cron: str | None = None,
+        every: Duration | None = None,
+        timezone: str | None = None,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+        tenant: str | None = None,
+        overlap: str = "skip",
+        catch_up: str | tuple[str, int] = "latest",
+        jitter: Duration | None = None,
+    ) -> None:
+        """Start this workflow, in its newest version, at each time of a cron expression or after each interval.
+
+        ``name`` is the schedule's identity for its tenant: each of its times starts one execution, once, whatever
+        restarts, is edited or runs twice. ``timezone`` is that of ``cron``, by default ``TIME_ZONE``. ``overlap``
+        says what a time does while an earlier execution runs: skip, queue, cancel_running, allow. ``catch_up`` says
+        which times are made good that nobody was there for: none, latest, all (100 at most), ("all", n). ``jitter``
+        delays each time by up to so much.
+
+        Raises ``ValueError``, ``TypeError`` for what could not be honoured, and for arguments that do not fit.
+        """
+        timing = timing_of(cron=cron, every=every, timezone=timezone, anchor=UNANCHORED)
+        policy = policy_of(overlap, catch_up, jitter, every=timing.every)
+        bound = self.signature.bind(*args, **(kwargs or {}))
+        declared = Declared(
+            name=check_name(name, "schedule name", maximum=SCHEDULE_NAME_LENGTH),
+            tenant="" if tenant is None else check_name(tenant, "tenant"),
+            workflow=self,
+            arguments=dict(bound.arguments),
+            timing=timing,
+            policy=policy,
+        )
+        self.schedules[declared.identity] = declared
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> Execution[R]:
         """Accept the work, in the caller's transaction on the plane; the body never runs in the caller.
@@ -204,6 +246,15 @@ class Workflow(Generic[P, R]):
         bound = self.signature.bind(*args, **kwargs)
         plain = encode_plain(dict(bound.arguments), where=f"input of workflow {self.name!r}")
         return replace(self._order(plain, now), tenant=tenant)
+
+    def order_of_fire(
+        self, using: str, arguments: dict[str, Any], *, tenant: str, key: str, scheduled_for: datetime
+    ) -> Order:
+        """What is stored of a start by a schedule. Raises ``TenantRequired``."""
+        self.alias(tenant)
+        encoded = encode(arguments, where=f"input of workflow {self.name!r}")
+        order = self._order(encoded, lambda: read_now(using))
+        return replace(order, tenant=tenant, key=key, scheduled_for=scheduled_for)
 
     def start_bound(self, arguments: dict[str, Any]) -> Execution[R]:
         """Start with arguments that are bound to parameter names already."""

@@ -15,6 +15,7 @@ from django_durable.errors import (
     ExecutionNotFound,
     PayloadTooLarge,
     PlaneUnavailable,
+    ScheduleNotFound,
     UnknownTenant,
     UnknownWorkflow,
     UnserializableValue,
@@ -36,7 +37,7 @@ class Exit(IntEnum):
 
 
 CODES: tuple[tuple[tuple[type[DurableError], ...], Exit], ...] = (
-    ((ExecutionNotFound, UnknownWorkflow, UnknownTenant), Exit.NOT_FOUND),
+    ((ExecutionNotFound, ScheduleNotFound, UnknownWorkflow, UnknownTenant), Exit.NOT_FOUND),
     ((PlaneUnavailable,), Exit.UNAVAILABLE),
     ((UnserializableValue, PayloadTooLarge), Exit.USAGE),
     ((DurableError,), Exit.REFUSED),

@@ -42,6 +42,7 @@ FIELDS = (
     "wake_at",
     "deadline",
     "run_after",
+    "scheduled_for",
     "cancel_requested_at",
     "pause_requested_at",
     "worker",

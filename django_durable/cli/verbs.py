@@ -13,6 +13,7 @@ from django_durable.cli.listing import ListExecutions
 from django_durable.cli.operate import Cancel, Fork, Pause, Resume, Retry
 from django_durable.cli.planes import Planes
 from django_durable.cli.publish import Publish
+from django_durable.cli.schedules import Schedules
 from django_durable.cli.show import Show
 from django_durable.cli.signals import Signal
 from django_durable.cli.start import Start
@@ -45,6 +46,7 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     ListWorkflows,
     ListApprovals,
     ListDeadLetters,
+    Schedules,
     CheckReplay,
     Planes,
     Doctor,

@@ -31,6 +31,7 @@ COLUMNS = (
     "epoch",
     "recoveries",
     "run_after",
+    "scheduled_for",
     "deadline",
     "seed",
     "budget",

@@ -20,6 +20,7 @@ Outbox                  intents on their way to the spine; written by ``dispatch
 DeadLetter              a failed, timed out or dead run, one generation each
 OperatorNote            who did what and why: the reason stays on the plane
 TenantEpoch             the tenant's current epoch, the truth for every fence
+Schedule, ScheduleFire  what is started when, and what became of each time; by ``operators``
 ======================  ==========================================================================
 
 On the spine (ids only, no names, values or error texts; written by ``dispatch`` and ``planes``):
@@ -45,6 +46,7 @@ from django_durable.models.message import Message
 from django_durable.models.operator import OperatorAction, OperatorNote
 from django_durable.models.outbox import Outbox
 from django_durable.models.placement import DataPlane, ExecutionRoute, TenantPlacement
+from django_durable.models.schedule import CatchUp, Overlap, Schedule, ScheduleFire
 from django_durable.models.sweep import SweepClaim
 from django_durable.models.tenant import TenantEpoch
 
@@ -61,6 +63,8 @@ PLANE_MODELS = (
     DeadLetter,
     OperatorNote,
     TenantEpoch,
+    Schedule,
+    ScheduleFire,
 )
 SPINE_MODELS = (DispatchHint, ExecutionRoute, DataPlane, TenantPlacement, OperatorAction, SweepClaim)
 
@@ -68,6 +72,7 @@ __all__ = [
     "PLANE_MODELS",
     "SPINE_MODELS",
     "ApprovalRequest",
+    "CatchUp",
     "Checkpoint",
     "DataPlane",
     "DeadLetter",
@@ -83,6 +88,9 @@ __all__ = [
     "OperatorAction",
     "OperatorNote",
     "Outbox",
+    "Overlap",
+    "Schedule",
+    "ScheduleFire",
     "Status",
     "SweepClaim",
     "TenantEpoch",

@@ -137,6 +137,8 @@ class Execution(models.Model, ResultOf[R]):
     takeovers = models.TextField(default="[]")
 
     run_after = models.DateTimeField(null=True)
+    # The time for which a schedule started it.
+    scheduled_for = models.DateTimeField(_("scheduled for"), null=True)
     wake_at = models.DateTimeField(_("wakes at"), null=True)
     deadline = models.DateTimeField(_("deadline"), null=True)
     timeout_seconds = models.FloatField(null=True)

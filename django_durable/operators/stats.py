@@ -16,7 +16,7 @@ from django.db import models
 
 from django_durable.clock import read_now
 from django_durable.engine.transitions.hint_lease import LEVELS
-from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, Status, SweepClaim
+from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, Schedule, Status, SweepClaim
 from django_durable.planes.places import Away, Place, all_places, ask
 from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, build, fetch, join
@@ -60,6 +60,9 @@ class PlaneStats:
     unpublished: int
     """Outbox rows on their way to the spine."""
     open_dead_letters: int
+    schedules: int
+    due_schedules: int
+    """Schedules with a time that is due and not decided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,17 @@ def measure() -> Measured:
     return Measured(total=total, planes=found, away=answers.away)
 
 
-COUNTED = ("ready", "running", "sleeping", "blocked", "parked", "unpublished", "open_dead_letters")
+COUNTED = (
+    "ready",
+    "running",
+    "sleeping",
+    "blocked",
+    "parked",
+    "unpublished",
+    "open_dead_letters",
+    "schedules",
+    "due_schedules",
+)
 
 
 def measure_place(place: Place, queued: Queued, now: datetime) -> PlaneStats:
@@ -124,6 +137,8 @@ def measure_place(place: Place, queued: Queued, now: datetime) -> PlaneStats:
         parked=queued.parked.get(place.plane, 0),
         unpublished=count_up_to(Outbox.objects.using(place.alias).filter(pk__gt=0)),
         open_dead_letters=count_up_to(DeadLetter.objects.using(place.alias).filter(retried_at=None)),
+        schedules=count_up_to(Schedule.objects.using(place.alias).filter(due_at__isnull=False)),
+        due_schedules=count_up_to(undecided_schedules(place.alias)),
     )
 
 
@@ -179,6 +194,11 @@ def count_statuses(using: str) -> dict[str, int]:
 def count_up_to(rows: models.QuerySet[Any, Any], most: int = MOST_COUNTED) -> int:
     """How many rows there are, without looking at more than ``most`` of them."""
     return rows.order_by().values("pk")[:most].count()
+
+
+def undecided_schedules(using: str) -> models.QuerySet[Schedule]:
+    """Schedules with a time that nobody has decided."""
+    return Schedule.objects.using(using).filter(due_at__lte=read_now(using), moving=False)
 
 
 def live_hints(using: str) -> models.QuerySet[DispatchHint]:

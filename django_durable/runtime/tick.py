@@ -18,7 +18,7 @@ from django_durable.planes.places import Place, all_places
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
-from django_durable.runtime import event_sweeps, sweeps
+from django_durable.runtime import event_sweeps, schedule_sweeps, sweeps
 from django_durable.runtime.unknown_work import block_unknown
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
@@ -38,6 +38,8 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "events": (1.0, event_sweeps.tell_of_events),
     "old events": (60.0, event_sweeps.forget_events),
     "event waits": (600.0, event_sweeps.drop_ended_waits),
+    "schedules": (1.0, schedule_sweeps.fire_schedules),
+    "old fires": (600.0, schedule_sweeps.forget_fires),
 }
 
 

@@ -26,6 +26,11 @@ class Clockwork:
         self.moved = 0.0
         self._turn: Claimed | None = None
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether a turn is under way."""
+        return self._turn is not None
+
     def advance(self, duration: float | timedelta) -> None:
         """Move the clock by seconds or a timedelta, finite and not negative; runs nothing."""
         length = timedelta(seconds=seconds(duration, name="duration"))

@@ -5,27 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.apps import apps
+
+from django_durable.authoring.schedule import Declared, declared_schedules
 from django_durable.clock import read_now
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.transitions import leave
 from django_durable.engine.transitions.hint_lease import Terms
 from django_durable.engine.transitions.leave import Pages
 from django_durable.models import Checkpoint, DispatchHint, Execution
+from django_durable.operators.schedules.declaring import declare_all
 from django_durable.planes.selection import spine_alias
 from django_durable.runtime.claim_run import run_claim
 from django_durable.runtime.claiming import claim_pass, terms_of
+from django_durable.runtime.schedule_sweeps import fire_due
 from django_durable.runtime.tick import INTERVALS
 from django_durable.testing.autocommit import pretended_autocommit
 from django_durable.testing.clockwork import Clockwork, SkippedPauses, UnwatchedLease
 from django_durable.testing.crash import CrashedTurn, doomed
 from django_durable.testing.places import usable_databases
-from django_durable.testing.timeline import Skip, check_skip, next_moment
+from django_durable.testing.timeline import Skip, check_skip, next_moment, nothing_is_live, schedules_ahead
 
-# What mends lost hints and letters. Left out, so that an intent which nobody wrote shows at the end of the test.
-REPAIRS = frozenset({"rebuild", "steps", "parents", "dangling", "letters"})
+# What mends lost hints and letters: an intent which nobody wrote shows at the end of the test. And what makes rows of
+# declared schedules: a project's nightly job is no part of a test that is not about it.
+LEFT_OUT = frozenset({"rebuild", "steps", "parents", "dangling", "letters", "schedules"})
 # SQLite's clock counts milliseconds.
 ROUNDING = timedelta(milliseconds=2)
 
@@ -36,15 +42,21 @@ class Driver:
     def __init__(self, clockwork: Clockwork) -> None:
         self._clockwork = clockwork
         self._deaths = 0
+        self._known: list[Declared] = []
         self.crashes: list[CrashedTurn] = []
         self.waits: list[tuple[str, Callable[[Execution[Any]], object]]] = []
+
+    def open(self) -> None:
+        """Remember which schedules the project has."""
+        self._known = list(declared_schedules().values())
 
     def run_until_idle(self, skip: Skip, max_turns: int) -> int:
         """Run turns and move the clock until idle; the number of turns. See ``DurableKit.run_until_idle``."""
         check_skip(skip)
         using = spine_alias()
         databases = usable_databases()
-        turns = 0
+        turns, moved = 0, False
+        ahead: list[datetime] = []
         while True:
             while (claim := self._claim(using)) is not None:
                 if turns == max_turns:
@@ -54,9 +66,26 @@ class Driver:
             if self._sweep(databases):
                 continue
             moment = next_moment(using, skip)
-            if moment is None:
+            if moment is None and skip is not None and turns == 0 and not moved and nothing_is_live(databases):
+                self.declare(self._is_the_tests_own)
+                ahead = schedules_ahead(databases)
+            moments = [*([moment] if moment is not None else []), *(at for at in ahead if at > read_now(using))]
+            if not moments:
                 return turns
-            self._clockwork.advance(max(timedelta(), moment - read_now(using)) + ROUNDING)
+            moved = True
+            self._clockwork.advance(max(timedelta(), min(moments) - read_now(using)) + ROUNDING)
+
+    def declare(self, wanted: Callable[[Declared], bool] = lambda declared: True) -> None:
+        """Store what the code declares, so that its times are counted from now on."""
+        if any(map(wanted, declared_schedules().values())):
+            with pretended_autocommit():
+                for using in usable_databases():
+                    declare_all(using, wanted=wanted)
+
+    def _is_the_tests_own(self, declared: Declared) -> bool:
+        """Declared since the test began, or outside the project's apps: what the test is about."""
+        module = declared.workflow.func.__module__
+        return declared not in self._known or apps.get_containing_app_config(module) is None
 
     def _claim(self, using: str) -> Claimed | None:
         """The next execution that is due, as a worker would claim it; a blocked one only for other code."""
@@ -97,12 +126,8 @@ class Driver:
 
     def _sweep(self, databases: Sequence[str]) -> int:
         with pretended_autocommit():
-            return sum(
-                sweep(using)
-                for name, (_interval, sweep) in INTERVALS.items()
-                for using in databases
-                if name not in REPAIRS
-            )
+            sweeps = [sweep for name, (_interval, sweep) in INTERVALS.items() if name not in LEFT_OUT]
+            return sum(sweep(using) for sweep in (*sweeps, fire_due) for using in databases)
 
     # -- waits ---------------------------------------------------------------------------------------------------
 

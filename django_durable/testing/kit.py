@@ -19,6 +19,7 @@ from django_durable.clock import shifted
 from django_durable.models import Execution
 from django_durable.operators.doctor import liveness_violations
 from django_durable.operators.reload import reload
+from django_durable.operators.schedules.declaring import forget_declared
 from django_durable.planes.registry import forget_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.testing import ambient, overrides
@@ -63,6 +64,8 @@ class DurableKit:
         """Begin: the functions of ``django_durable.testing`` speak to this kit until ``close``."""
         # Planes that a test registers are gone with its transaction.
         forget_planes()
+        forget_declared()
+        self._driver.open()
         self._ends.callback(forget_planes)
         self._ends.enter_context(shifted())
         self._ends.enter_context(ambient.opened(self))
@@ -105,7 +108,9 @@ class DurableKit:
 
         ``skip="sleeps"`` moves the clock over sleeps, retry delays and starts for later, ``"all"`` also over the
         timeouts of waits and over deadlines; ``None`` leaves it alone. What waits for a message, is paused or is
-        blocked is idle. Raises ``AssertionError`` where ``max_turns`` turns were not enough.
+        blocked is idle. A call that finds no execution alive moves it on to the next time of each schedule
+        that takes part, once: the test's own ones do, and those of the project from ``advance`` on. Times that are
+        passed over are caught up as declared. Raises ``AssertionError`` where ``max_turns`` turns were not enough.
         """
         self._check = True
         return self._driver.run_until_idle(skip, max_turns)
@@ -115,6 +120,8 @@ class DurableKit:
 
         Called from within a step's body (a stub's ``side_effect``), that body has taken so long.
         """
+        if not self._clockwork.in_turn:
+            self._driver.declare()
         self._clockwork.advance(duration)
 
     def on_wait(self, name: str, function: Callable[[Execution[Any]], object]) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from django_durable.clock import read_now
-from django_durable.models import DispatchHint, Execution
+from django_durable.models import DispatchHint, Execution, Schedule
+from django_durable.models.execution import ACTIVE
+from django_durable.operators.schedules.declaring import is_mine, may_be_fired
 from django_durable.planes.registry import alias_of
 
 Skip = Literal["sleeps", "all"] | None
@@ -36,6 +38,19 @@ def next_moment(using: str, skip: Skip) -> datetime | None:
         if skip == "all" or _sleeps(row):
             return first
     return None
+
+
+def nothing_is_live(databases: Iterable[str]) -> bool:
+    """Whether every execution has ended: then no wait and no lease can run out while the clock moves."""
+    return not any(Execution._base_manager.using(using).filter(status__in=ACTIVE).exists() for using in databases)
+
+
+def schedules_ahead(databases: Iterable[str]) -> list[datetime]:
+    """When each schedule that this code may fire falls due next; what is paused is none."""
+    rows = (
+        row for using in databases for row in Schedule.objects.using(using).filter(may_be_fired(), paused_at=None)
+    )
+    return sorted(row.due_at for row in rows if is_mine(row))
 
 
 def _to_come(using: str) -> Iterator[tuple[Mapping[str, Any], datetime]]:

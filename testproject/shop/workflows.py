@@ -17,9 +17,10 @@ from testproject.demo.body_log import recorded
 from testproject.shop.mailbox import Mailbox
 from testproject.shop.models import Order
 from testproject.shop.provider import PaymentProvider
+from testproject.shop.reports import report
 from testproject.shop.returns import restock, return_parcel
 
-__all__ = ["fulfil", "restock", "return_parcel"]
+__all__ = ["fulfil", "report", "restock", "return_parcel"]
 
 WAREHOUSE = "warehouse@example.com"
 # Somebody else's server may be away for a moment.

@@ -12,10 +12,19 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from django_durable.ids import time_ordered_id
-from django_durable.models import Checkpoint, DeadLetter, DispatchHint, Execution, Message, OperatorNote
+from django_durable.models import Checkpoint, DeadLetter, DispatchHint, Execution, Message, OperatorNote, Schedule
 from django_durable.payloads import encode, encode_failure
 
-__all__ = ["ERROR", "PAYLOAD", "make_checkpoints", "make_everything", "make_executions", "make_hints", "make_letters"]
+__all__ = [
+    "ERROR",
+    "PAYLOAD",
+    "make_checkpoints",
+    "make_everything",
+    "make_executions",
+    "make_hints",
+    "make_letters",
+    "make_schedules",
+]
 
 PAYLOAD = encode({"rows": "x" * 1_000_000}, where="a test")
 ERROR = encode_failure(ValueError("y" * 200_000), limit=250_000)
@@ -107,6 +116,25 @@ def make_hints(execution_ids: Iterable[UUID], **columns: Any) -> None:
             cursor.execute(
                 "UPDATE django_durable_dispatchhint SET due_at = due_at || '.000000' WHERE due_at NOT LIKE '%.%'"
             )
+
+
+def make_schedules(ids: Iterable[UUID]) -> None:
+    """Under these ids."""
+    now = timezone.now()
+    Schedule.objects.bulk_create(
+        Schedule(
+            id=id,
+            name=f"schedule {id}",
+            workflow="admin.many",
+            encoded_input=PAYLOAD,
+            every_seconds=60.0,
+            anchor_at=now,
+            next_at=now,
+            due_at=now,
+            created_at=now,
+        )
+        for id in ids
+    )
 
 
 def make_everything(execution_ids: Iterable[UUID]) -> None:

@@ -24,6 +24,7 @@ from tests.admin.many import (
     make_executions,
     make_hints,
     make_letters,
+    make_schedules,
 )
 from tests.admin.visitors import ACTIONS, DEAD_LETTERS, EXECUTIONS, HINTS, LISTS, page_of, sign_in
 
@@ -75,6 +76,7 @@ def make_rows(count: int) -> None:
     ids = make_executions(count, error=ERROR)
     make_letters(ids)
     make_hints(ids)
+    make_schedules(ids)
     for id in ids:
         make_checkpoints(id, 20)
         OperatorAction.objects.create(execution_id=id, verb="retry", actor="anna", at=timezone.now())

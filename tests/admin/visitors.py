@@ -17,10 +17,11 @@ EXECUTIONS = f"{BASE}execution/"
 DEAD_LETTERS = f"{BASE}deadletter/"
 HINTS = f"{BASE}dispatchhint/"
 ACTIONS = f"{BASE}operatoraction/"
-LISTS = (EXECUTIONS, DEAD_LETTERS, HINTS, ACTIONS)
+SCHEDULES = f"{BASE}schedule/"
+LISTS = (EXECUTIONS, DEAD_LETTERS, HINTS, ACTIONS, SCHEDULES)
 VERBS = ("retry", "cancel", "pause", "resume")
 
-VIEWS = ("view_execution", "view_deadletter", "view_dispatchhint", "view_operatoraction")
+VIEWS = ("view_execution", "view_deadletter", "view_dispatchhint", "view_operatoraction", "view_schedule")
 GRANTS: dict[str, tuple[str, ...]] = {
     "outsider": VIEWS,  # not staff, whatever they hold
     "clerk": (),

@@ -119,7 +119,8 @@ class Run:
 
     def ids(self) -> list[UUID]:
         """The run's executions, found by what the client knows, the newest last."""
-        mine = rows(Execution).filter(Q(key=self.mark) | Q(correlation_id=self.mark), tenant=here.tenant or "")
+        known = Q(key=self.mark) | Q(correlation_id=self.mark) | Q(key__startswith=f"schedule {self.mark}:")
+        mine = rows(Execution).filter(known, tenant=here.tenant or "")
         return list(mine.order_by("created_at", "id").values_list("pk", flat=True))
 
     def found(self) -> bool:

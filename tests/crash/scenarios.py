@@ -8,12 +8,13 @@ from tests.crash.scenarios_alone import ALONE
 from tests.crash.scenarios_elsewhere import ELSEWHERE
 from tests.crash.scenarios_messages import MESSAGES
 from tests.crash.scenarios_on_planes import ON_PLANES
+from tests.crash.scenarios_scheduled import SCHEDULED
 from tests.crash.scenarios_undone import UNDONE
 from tests.crash.scenarios_versions import VERSIONS
 
 __all__ = ["COMPOSED", "SCENARIOS", "scenario"]
 
-COMPOSED = [*UNDONE, *MESSAGES, *VERSIONS, *ELSEWHERE]
+COMPOSED = [*UNDONE, *MESSAGES, *VERSIONS, *ELSEWHERE, *SCHEDULED]
 """Those of composition."""
 
 SCENARIOS = [*ALONE, *ACTED_ON, *COMPOSED]

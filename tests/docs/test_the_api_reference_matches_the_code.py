@@ -33,6 +33,8 @@ NOT_DOCUMENTED = {
         "run",
         "validators",
         "subscriptions",
+        "schedules",
+        "order_of_fire",
     },
     Step: {"options", "retry", "run"},
     Context: set[str](),

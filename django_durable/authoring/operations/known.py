@@ -57,8 +57,11 @@ class Known(Base):
 
     @property
     def scheduled_for(self) -> datetime | None:
-        """The time that the start asked for, where it asked for one."""
-        moment: datetime | None = self._row["run_after"]
+        """The nominal time for which a schedule started the run; ``None`` for every other start.
+
+        Not the time at which it was started, which may be later. The runs of a chain and forks have it too.
+        """
+        moment: datetime | None = self._row["scheduled_for"]
         return moment
 
     @property

@@ -17,6 +17,7 @@ TAKES_RESULTS = ("pending", "running", "waiting", "paused", "blocked")
 
 SOURCES: dict[str, tuple[str, ...]] = {
     "start": (),
+    "fire": (),
     "fork": (),
     "claim": ("pending", "waiting", "compensating", "blocked"),
     "recover": ("running", "compensating"),

@@ -59,6 +59,7 @@ class Order:
     key: str | None = None
     on_conflict: str = "existing"
     run_after: datetime | None = None
+    scheduled_for: datetime | None = None
     timeout_seconds: float | None = None
     max_recoveries: int | None = None
     tags: Mapping[str, Any] = field(default_factory=dict)
@@ -190,6 +191,7 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
         "max_recoveries": order.max_recoveries,
         "takeovers": "[]",
         "run_after": order.run_after,
+        "scheduled_for": order.scheduled_for,
         "wake_at": order.run_after,
         "deadline": _deadline(using, order),
         "timeout_seconds": order.timeout_seconds,

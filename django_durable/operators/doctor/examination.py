@@ -18,6 +18,11 @@ from django_durable.operators.doctor.planes import (
 )
 from django_durable.operators.doctor.queued import lapsed_leases, overdue_work, parked_hints
 from django_durable.operators.doctor.scene import Scene
+from django_durable.operators.doctor.schedules import (
+    failing_schedules,
+    overdue_schedules,
+    undeclared_schedules,
+)
 from django_durable.operators.doctor.surroundings import (
     blocked_executions,
     missing_tick,
@@ -38,6 +43,9 @@ CHECKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
     parked_hints,
     blocked_executions,
     changed_sources,
+    overdue_schedules,
+    failing_schedules,
+    undeclared_schedules,
     hints_adrift,
     unfinished_moves,
     misplaced_tenants,

@@ -22,6 +22,12 @@ from django_durable.models import Execution, ExecutionRoute, Outbox, TenantEpoch
 from django_durable.operators.actors import attribution
 from django_durable.operators.audit import note_action
 from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove
+from django_durable.operators.move.schedules import (
+    copy_schedules,
+    freeze_schedules,
+    release_schedules,
+    remove_schedules,
+)
 from django_durable.planes.placement import refuse_tenants
 from django_durable.planes.registry import Plane, alias_of, find_plane
 from django_durable.planes.selection import spine_alias
@@ -58,12 +64,16 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
     if placement.plane != to:
         freeze(source, tenant, to)
         copy_tenant(source, target, tenant)
+        copy_schedules(source, target, tenant)
         _prepare(source, target, tenant)
         _switch(placement, target, to, actor)
     moved = release(target, tenant)
+    release_schedules(target, tenant)
     for page in pages(source, tenant):
         with transaction.atomic(using=source):
             remove(source, page)
+    with transaction.atomic(using=source):
+        remove_schedules(source, tenant)
     _finish(tenant)
     return moved
 
@@ -94,7 +104,9 @@ def _source_of(placement: TenantPlacement, to: str) -> str:
 def freeze(source: str, tenant: str, to: str) -> None:
     """Fence everything: no turn in flight commits any more, nothing is accepted, nothing is due."""
     with transaction.atomic(using=source):
+        freeze_schedules(source, tenant)
         epoch = raise_epoch(source, tenant, moved_to=to)
+        freeze_schedules(source, tenant)  # those that were made before the tenant's row was locked
         for row in fence_all(source, tenant, epoch, moving=True):
             SpineWork(source).delete_all(row["id"]).run()
         Execution._base_manager.using(source).filter(tenant=tenant, moving=False).update(moving=True)
