@@ -19,6 +19,8 @@ from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 from django_durable.runtime import event_sweeps, sweeps
+from django_durable.runtime.gathering import start_gathered
+from django_durable.runtime.retention import prune_ended
 from django_durable.runtime.unknown_work import block_unknown
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
@@ -38,6 +40,8 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "events": (1.0, event_sweeps.tell_of_events),
     "old events": (60.0, event_sweeps.forget_events),
     "event waits": (600.0, event_sweeps.drop_ended_waits),
+    "gathered": (1.0, start_gathered),
+    "retention": (10.0, prune_ended),
 }
 
 

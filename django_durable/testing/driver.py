@@ -25,7 +25,8 @@ from django_durable.testing.places import usable_databases
 from django_durable.testing.timeline import Skip, check_skip, next_moment
 
 # What mends lost hints and letters. Left out, so that an intent which nobody wrote shows at the end of the test.
-REPAIRS = frozenset({"rebuild", "steps", "parents", "dangling", "letters"})
+# And what would take away from a test the executions that it is about.
+REPAIRS = frozenset({"rebuild", "steps", "parents", "dangling", "letters", "retention"})
 # SQLite's clock counts milliseconds.
 ROUNDING = timedelta(milliseconds=2)
 
