@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import InterfaceError, OperationalError, connections, transaction
-from django.db.models import F, Max, Min, QuerySet
+from django.db.models import F, Max, Min, Q, QuerySet
 
 from django_durable.authoring.portion import LARGEST
 from django_durable.authoring.registry import find_workflow
@@ -72,6 +72,7 @@ def gather(
         "size": 0 if portion is None else portion.size,
         "cut_at": None if cut_after is None else sql_after(connection, cut_after),
         "due_at": sql_after(connection, seconds(_patience(subscription), name="debounce")),
+        "failures": 0,
         "published_at": sql_now(connection),
     }
     execute(using, insert_row(connection, GatheredEvent, row))
@@ -114,7 +115,7 @@ def start_group(using: str, mark: str) -> int:
         raise
     except Exception as error:
         report(error, "events that have gathered (%s) could not start their run", mark)
-        _postpone(using, mark, AFTER_FAILURE)
+        _postpone(using, mark, AFTER_FAILURE, failed=1)
     return started
 
 
@@ -225,10 +226,11 @@ def is_held(using: str, row: GatheredEvent) -> bool:
     return current.exclude(status__in=TERMINAL).exists()
 
 
-def _postpone(using: str, mark: str, length: timedelta) -> None:
+def _postpone(using: str, mark: str, length: timedelta, *, failed: int = 0) -> None:
     """Its events are not due before that; others come to their turn meanwhile."""
     rows = GatheredEvent.objects.using(using).filter(mark=mark)
-    first = rows.order_by("pk").first()
+    first = rows.order_by("pk").values_list("pk", flat=True).first()
     if first is not None:
         later = read_now(using) + length
-        rows.filter(due_at__lte=later).update(due_at=later)
+        due = rows.filter(Q(due_at__lte=later) | Q(pk=first))
+        due.update(due_at=later, failures=F("failures") + failed)

@@ -30,6 +30,8 @@ class GatheredEvent(models.Model):
     cut_at = models.DateTimeField(null=True)
     # When its group is looked at, on account of this event.
     due_at = models.DateTimeField(_("due at"))
+    # How often its group could not be started: what ``doctor`` tells.
+    failures = models.IntegerField(default=0)
     published_at = models.DateTimeField(_("published at"))
 
     class Meta:

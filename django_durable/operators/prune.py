@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet, Sum, TextField
+from django.db.models import Count, Model, QuerySet, Sum, TextField
 from django.db.models.functions import Coalesce, Length
 
 from django_durable.clock import read_now
@@ -122,18 +122,18 @@ def _measure(using: str, members: Sequence[UUID], pruned: Pruned) -> None:
     """Count the rows that would go with these executions, and the bytes of their texts."""
     assert pruned.bytes is not None
     for ids in pieces(members):
-        pruned.bytes += _bytes(Execution._base_manager.using(using).filter(pk__in=ids))
-        for model in BELONGINGS:
-            rows = model._base_manager.using(using).filter(execution_id__in=ids).order_by()
-            pruned.rows[named(model)] += rows.count()
-            pruned.bytes += _bytes(rows)
+        tables: tuple[type[Model], ...] = (Execution, *BELONGINGS)
+        for model in tables:
+            column = "pk" if model is Execution else "execution_id"
+            count, size = _sum(model._base_manager.using(using).filter(**{f"{column}__in": ids}))
+            pruned.bytes += size
+            if model is not Execution:
+                pruned.rows[named(model)] += count
 
 
-def _bytes(rows: QuerySet[Any]) -> int:
-    """Values are stored as ASCII: a character is a byte."""
+def _sum(rows: QuerySet[Any]) -> tuple[int, int]:
+    """How many rows, and how long their texts are. Values are stored as ASCII: a character is a byte."""
     names = [f.attname for f in rows.model._meta.concrete_fields if isinstance(f, TextField)]
-    if not names:
-        return 0
-    lengths = [Coalesce(Sum(Length(name)), 0) for name in names]
-    found = rows.aggregate(**{f"text_{number}": length for number, length in enumerate(lengths)})
-    return sum(found.values())
+    texts = {f"text_{number}": Coalesce(Sum(Length(name)), 0) for number, name in enumerate(names)}
+    found: dict[str, int] = rows.order_by().aggregate(number_of=Count("*"), **texts)
+    return found.pop("number_of"), sum(found.values())

@@ -1,9 +1,10 @@
 """python -m testproject.retention: remove many ended executions and say what it took.
 
-    python -m testproject.services.postgres -- python -m testproject.retention --trees 300000
+    python -m testproject.services.postgres -- python -m testproject.retention --trees 300000 --keep
     python -m testproject.retention --trees 10000000        a disk with 40 GB free, and an hour
 
-The database is the test project's (``DATABASE_URL``); it is migrated, filled, pruned, and left as it was.
+The database is the test project's (``DATABASE_URL``). It is migrated and filled; everything that has ended in it is
+removed again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def main() -> None:
     parser.add_argument("--children", type=int, default=0, help="of each tree")
     parser.add_argument("--checkpoints", type=int, default=3, help="of each execution")
     parser.add_argument("--kept", type=int, default=50_000, help="younger trees beside them")
+    parser.add_argument("--keep", action="store_true", help="the younger trees, in a database to be thrown away")
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "testproject.settings")
     django.setup()
@@ -52,7 +54,8 @@ def main() -> None:
             f" {len(lengths):,} transactions, the longest {max(lengths) * 1000:.0f} ms"
             + (f"; {pruned.bytes:,} bytes" if pruned.bytes is not None else "")
         )
-    prune_place("default", Terms(periods={}, older_than=timedelta()))
+    if not options.keep:
+        prune_place("default", Terms(periods={}, older_than=timedelta()))
 
 
 if __name__ == "__main__":

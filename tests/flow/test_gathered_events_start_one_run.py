@@ -14,6 +14,7 @@ from django_durable import Context, Debounce, Execution, workflow
 from django_durable.authoring.workflow import Workflow
 from django_durable.events import publish
 from django_durable.models import EventTaken, GatheredEvent
+from django_durable.operators.doctor import examine
 from django_durable.runtime.gathering import start_gathered
 from django_durable.testing import DurableKit
 from tests.driving import USING
@@ -92,6 +93,7 @@ def test_a_key_with_a_live_run_gathers_for_the_next_one(durable: DurableKit) -> 
     publish("saved", 1)
     durable.run_until_idle()
     first = slow.get("one")
+    assert not examine()
     for number in (2, 3):
         publish("saved", number)
         durable.run_until_idle()
@@ -170,6 +172,7 @@ def test_a_group_that_cannot_start_keeps_nobody_else_waiting(
     assert "could not start their run" in caplog.text
     assert start_gathered(USING) == 0
     assert GatheredEvent.objects.using(USING).get().key == "bad"
+    assert [finding.code for finding in examine() if finding.code == "waiting-events"] == ["waiting-events"]
 
 
 def test_an_unknown_workflow_is_left_to_a_process_that_knows_it(durable: DurableKit) -> None:
@@ -179,6 +182,8 @@ def test_an_unknown_workflow_is_left_to_a_process_that_knows_it(durable: Durable
     durable.advance(61)
     assert start_gathered(USING) == 0
     assert GatheredEvent.objects.using(USING).exists()
+    durable.advance(61)
+    assert "waiting-events" in [finding.code for finding in examine()]
 
 
 @pytest.mark.parametrize(
