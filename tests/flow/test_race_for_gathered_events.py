@@ -27,14 +27,20 @@ def raced_last(ctx: Context, payload: Any) -> None: ...
 def raced_lines(ctx: Context, lines: list[Any]) -> None: ...
 
 
+@workflow("flow.raced_alone")
+def raced_alone(ctx: Context, payload: Any) -> None: ...
+
+
 @pytest.fixture(autouse=True)
 def subscribed() -> Iterator[None]:
     raced_last.on_event("raced.saved", key=lambda saved: f"key-{saved % 3}", debounce=60)
     raced_lines.on_event("raced.line", batch=(4, 60))
+    raced_alone.on_event("raced.touched", debounce=60)
     with shifted():
         yield
     raced_last.subscriptions.clear()
     raced_lines.subscriptions.clear()
+    raced_alone.subscriptions.clear()
 
 
 def inputs(workflow: Any) -> list[Any]:
@@ -67,6 +73,22 @@ def test_many_publishers_and_ticks_start_each_event_once(project: Project) -> No
         number for first in (0, 100, 200, 300) for number in range(first, first + 15)
     )
     assert max(map(len, lines)) == 4
+
+
+def test_ticks_at_once_start_one_run_of_a_burst(project: Project) -> None:
+    for burst in range(8):
+        for number in range(3):
+            publish("raced.touched", [burst, number])
+        shift(timedelta(minutes=2))
+        with racers(4) as sides:
+            barrier = threading.Barrier(len(sides))
+
+            def ticker() -> int:
+                barrier.wait(60)
+                return start_gathered(USING)
+
+            assert sum(future.result(60) for future in [side.begin(ticker) for side in sides]) == 1
+    assert inputs(raced_alone) == [[burst, 2] for burst in range(8)]
 
 
 def test_ticks_at_once_start_one_run_a_key(project: Project) -> None:
