@@ -237,11 +237,12 @@ def remove_remains(using: str) -> Counter[str] | None:
         _tell_spine(using, ids)
     removed: Counter[str] = Counter()
     sizes = _sizes(using, ids)
-    for portion in _portions(ids, lambda one: sizes[one]):
-        if sizes[portion[0]] > ROWS:
-            for model in BELONGINGS:
+    models = [model for model in BELONGINGS if sizes[model]]  # nothing joins what is gone
+    for portion in _portions(ids, lambda one: sum(counts[one] for counts in sizes.values())):
+        for model in models:
+            if sizes[model][portion[0]] > ROWS:
                 removed[named(model)] += _remove_long(using, model, portion[0])
-        removed += _remove_whole(using, portion)
+        removed += _remove_whole(using, models, portion)
     return removed
 
 
@@ -258,23 +259,22 @@ def _tell_spine(using: str, ids: Sequence[UUID]) -> None:
     repeated(spine, lambda: _delete(ExecutionRoute.objects.using(spine).all(), "pk", ids))
 
 
-def _sizes(using: str, ids: Sequence[UUID]) -> Counter[UUID]:
-    """How many rows hang on each."""
-    sizes: Counter[UUID] = Counter()
+def _sizes(using: str, ids: Sequence[UUID]) -> dict[type[Model], Counter[UUID]]:
+    """How many rows hang on each, by table."""
+    sizes: dict[type[Model], Counter[UUID]] = {model: Counter() for model in BELONGINGS}
     for model, keys in product(BELONGINGS, pieces(ids)):
         rows = model._base_manager.using(using).filter(execution_id__in=keys).order_by()
-        for owner, count in rows.values_list("execution_id").annotate(Count("execution_id")):
-            sizes[owner] += count
+        sizes[model].update(dict(rows.values_list("execution_id").annotate(Count("execution_id"))))
     return sizes
 
 
-def _remove_whole(using: str, ids: Sequence[UUID]) -> Counter[str]:
+def _remove_whole(using: str, models: Sequence[type[Model]], ids: Sequence[UUID]) -> Counter[str]:
     """What is left of these, and their marks: one transaction."""
 
     def attempt() -> Counter[str]:
         removed: Counter[str] = Counter()
         with transaction.atomic(using=using):
-            for model in BELONGINGS:
+            for model in models:
                 removed[named(model)] += _delete(model._base_manager.using(using), "execution_id", ids)
             _delete(PrunedExecution.objects.using(using), "pk", ids)
         return removed
