@@ -29,7 +29,7 @@ PLAIN_TIERS = $(wildcard tests/unit tests/typing)
 DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/flow tests/properties tests/crash tests/processes tests/celery \
 	tests/admin tests/docs)
 
-POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/properties
+POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/flow tests/properties
 
 # The other end of what is supported: the newest Python and Django.
 PYTHON_313 = $(shell .ci/find-python 3.13)

@@ -59,6 +59,7 @@ _HOMES = {
     "Call": "django_durable.authoring.call",
     "Callback": "django_durable.authoring.callback",
     "Context": "django_durable.authoring.context",
+    "Debounce": "django_durable.authoring.debounce",
     "Execution": "django_durable.models",
     "Future": "django_durable.authoring.future",
     "Ref": "django_durable.payloads",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from django_durable.authoring.callback import Callback as Callback
     from django_durable.authoring.context import Context as Context
     from django_durable.authoring.current import current_step as current_step
+    from django_durable.authoring.debounce import Debounce as Debounce
     from django_durable.authoring.future import Batch as Batch
     from django_durable.authoring.future import Future as Future
     from django_durable.authoring.retry import Retry as Retry

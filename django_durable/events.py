@@ -8,6 +8,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import transaction
 
+from django_durable.authoring.gathering import gather, start_group
 from django_durable.authoring.one_transaction import in_one_transaction
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.subscription import Subscription, subscribers
@@ -28,7 +29,8 @@ def publish(name: str, payload: Any = None, *, tenant: str | None = None, dedup_
     """Publish an event to the executions of one tenant, in the caller's transaction; the event's id.
 
     Each execution that waits for it takes it once, also one that comes to its wait later, for as long as
-    ``EVENT_RETENTION``; each workflow that subscribed with ``on_event`` is started, in the same transaction. A
+    ``EVENT_RETENTION``; each workflow that subscribed with ``on_event`` is started, in the same transaction; with
+    ``debounce`` or ``batch`` it is started later, for what is stored with the event. A
     repeated ``dedup_key`` publishes nothing and returns the first event's id.
 
     Raises ``UnserializableValue``, ``PayloadTooLarge``, ``TenantRequired``, ``WrongDatabase``, and what a
@@ -47,7 +49,8 @@ def publish(name: str, payload: Any = None, *, tenant: str | None = None, dedup_
         posted = insert_event(alias, tenant or "", name, encoded, marks_of(payload), dedup_key)
         if posted.is_new:
             for workflow, subscription in subscribers(name):
-                _start(alias, workflow, subscription, decode(encoded), tenant, posted.id)
+                begin = _gather if subscription.gathers else _start
+                begin(alias, workflow, subscription, decode(encoded), tenant, posted.id)
             # After the commit, when it can be seen that nobody who waits is missed. A sweep does it otherwise.
             transaction.on_commit(lambda: _tell(alias, posted.id), using=alias)
         return posted.id
@@ -66,6 +69,28 @@ def _tell(alias: str, event_id: int) -> None:
 async def apublish(name: str, payload: Any = None, *, tenant: str | None = None, dedup_key: str | None = None) -> int:
     """``publish`` for async code."""
     return await sync_to_async(publish)(name, payload, tenant=tenant, dedup_key=dedup_key)
+
+
+def _gather(
+    alias: str,
+    workflow: Workflow[..., Any],
+    subscription: Subscription,
+    payload: Any,
+    tenant: str | None,
+    event_id: int,
+) -> None:
+    """A full batch starts after the commit, when it can be seen that it is full; what is due later, by a sweep."""
+    mark = gather(alias, workflow, subscription, payload, tenant or "", event_id)
+    if subscription.portion is not None:
+        transaction.on_commit(lambda: _start_full(alias, mark), using=alias)
+
+
+def _start_full(alias: str, mark: str) -> None:
+    """The event is published: whatever goes wrong from here on is for the sweep."""
+    try:
+        start_group(alias, mark)
+    except Exception as error:
+        report(error, "a batch of events could not be started yet (%s)", mark)
 
 
 def _start(

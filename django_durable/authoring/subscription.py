@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from django_durable.authoring.debounce import Debounce
+from django_durable.authoring.portion import Portion
 from django_durable.authoring.registry import all_workflows, find_workflow
 
 if TYPE_CHECKING:
@@ -19,6 +21,13 @@ class Subscription:
     event: str
     key: Callable[[Any], str | None] | None = None
     args: Callable[[Any], Any] | None = None
+    debounce: Debounce | None = None
+    portion: Portion | None = None
+
+    @property
+    def gathers(self) -> bool:
+        """Whether a run is started for several events."""
+        return self.debounce is not None or self.portion is not None
 
     def arguments(self, payload: Any, *, takes_any: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of the start: a tuple or list is by position, a mapping by name, anything else the first.

@@ -14,11 +14,13 @@ from asgiref.sync import sync_to_async
 
 from django_durable.authoring.budget import budget_text, check_budget
 from django_durable.authoring.call import Call
+from django_durable.authoring.debounce import Debounce, as_debounce
 from django_durable.authoring.declaration import check_function
 from django_durable.authoring.one_database import check_transaction
 from django_durable.authoring.one_transaction import in_one_transaction
 from django_durable.authoring.options import StartOptions, WorkflowOptions, check_priority, checked
 from django_durable.authoring.place import refuse_in_body
+from django_durable.authoring.portion import as_portion
 from django_durable.authoring.registry import add_workflow, label_of, source_digest
 from django_durable.authoring.schedule import UNANCHORED, Declared, policy_of
 from django_durable.authoring.subscription import Subscription
@@ -138,23 +140,28 @@ class Workflow(Generic[P, R]):
         *,
         key: Callable[[Any], str | None] | None = None,
         args: Callable[[Any], Any] | None = None,
-        debounce: Duration | None = None,
-        batch: int | None = None,
+        debounce: Duration | Debounce | None = None,
+        batch: tuple[int, Duration] | None = None,
     ) -> None:
         """Start this workflow, in its newest version, once for each event of this name, with its publication.
 
         ``key(payload)`` is the execution's key: one run for all events of one key. ``args(payload)`` are its
-        arguments, a tuple or a dict by name; by default the payload is the only one. ``debounce`` and ``batch`` are
-        refused with ``NotImplementedError``: they are not there yet.
+        arguments, a tuple or a dict by name; by default the payload is the only one.
+
+        ``debounce``, a duration or ``Debounce(quiet, at_most)``: one run with the last payload once no event of the
+        key has come for so long. ``batch=(n, window)``: one run with a list of up to n payloads, or of those that
+        came within the window; ``args(payload)`` is one item of it. Both start a key's next run after the end of the
+        one before. Raises ``TypeError`` and ``ValueError`` for anything else, and for both at once.
         """
         check_name(name, "event name")
-        for option, given in (("debounce", debounce), ("batch", batch)):
-            if given is not None:
-                raise NotImplementedError(f"on_event({name!r}, {option}=…) is not there yet; leave {option} out")
+        if debounce is not None and batch is not None:
+            raise ValueError(f"on_event({name!r}) takes debounce or batch, not both")
         for option, function in (("key", key), ("args", args)):
             if function is not None and not callable(function):
                 raise TypeError(f"{option} must be a function of the payload, not {type(function).__name__}")
-        self.subscriptions[name] = Subscription(event=name, key=key, args=args)
+        self.subscriptions[name] = Subscription(
+            event=name, key=key, args=args, debounce=as_debounce(debounce), portion=as_portion(batch)
+        )
 
     def schedule(
         self,
@@ -255,6 +262,10 @@ class Workflow(Generic[P, R]):
         encoded = encode(arguments, where=f"input of workflow {self.name!r}")
         order = self._order(encoded, lambda: read_now(using))
         return replace(order, tenant=tenant, key=key, scheduled_for=scheduled_for)
+
+    def order_of_input(self, encoded: str, tenant: str, now: Callable[[], datetime]) -> Order:
+        """What is stored of a start whose input is encoded already."""
+        return replace(self._order(encoded, now), tenant=tenant)
 
     def start_bound(self, arguments: dict[str, Any]) -> Execution[R]:
         """Start with arguments that are bound to parameter names already."""

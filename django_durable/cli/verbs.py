@@ -12,6 +12,7 @@ from django_durable.cli.history import History
 from django_durable.cli.listing import ListExecutions
 from django_durable.cli.operate import Cancel, Fork, Pause, Resume, Retry
 from django_durable.cli.planes import Planes
+from django_durable.cli.prune import Prune
 from django_durable.cli.publish import Publish
 from django_durable.cli.schedules import Schedules
 from django_durable.cli.show import Show
@@ -42,6 +43,7 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     Resume,
     Decide,
     Fork,
+    Prune,
     ShowStats,
     ListWorkflows,
     ListApprovals,

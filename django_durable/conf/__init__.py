@@ -58,7 +58,7 @@ class Config:
     redact: Annotated[tuple[str, ...], kinds.NAMES] = ()
     callback_base_url: Annotated[str | None, kinds.URL] = None
     event_retention: Annotated[timedelta, kinds.SPAN] = timedelta(days=7)
-    retention: Annotated[Mapping[str, timedelta], kinds.RETENTION] = field(
+    retention: Annotated[Mapping[str, timedelta | None], kinds.RETENTION] = field(
         default_factory=lambda: MappingProxyType({})
     )
     autodiscover_module: Annotated[str | None, kinds.MODULE] = "workflows"

@@ -125,14 +125,26 @@ def _planes(value: object) -> Mapping[str, str]:
     return MappingProxyType({_name(plane): _name(alias) for plane, alias in value.items()})
 
 
-def _retention(value: object) -> Mapping[str, timedelta]:
-    """The period of each terminal status that has one: ``"*"`` is spelt out, ``None`` (for ever) left out."""
+def _retention(value: object) -> Mapping[str, timedelta | None]:
+    """The period of each terminal status that has one, ``"*"`` spelt out; and of each workflow or pattern of them.
+
+    A status without a period is left out (for ever); a workflow's ``None`` stays, since it beats its status.
+    """
     if not isinstance(value, Mapping):
         raise TypeError
-    chosen = {_one_of(key, choices=("*", *TERMINAL)): _or_none(_span)(span) for key, span in value.items()}
+    chosen = {_retained(key): _or_none(_span)(span) for key, span in value.items()}
     # A status that is None on purpose must not fall back to "*": presence decides.
     periods = {status: chosen.get(status, chosen.get("*")) for status in TERMINAL}
-    return MappingProxyType({status: period for status, period in periods.items() if period is not None})
+    workflows = {key: span for key, span in chosen.items() if key not in ("*", *TERMINAL)}
+    return MappingProxyType({**{status: span for status, span in periods.items() if span is not None}, **workflows})
+
+
+def _retained(key: object) -> str:
+    """A status, ``"*"``, or what has a dot or is a pattern: anything else is a status with a slip in it."""
+    name = _name(key)
+    if name not in ("*", *TERMINAL) and not set(name) & set(".*?["):
+        raise ValueError
+    return name
 
 
 def _or_none(inner: Callable[[object], T]) -> Callable[[object], T | None]:
@@ -166,7 +178,11 @@ URL = Kind(_or_none(_url), gettext_noop("an http or https URL without query and 
 RETRY = Kind(_retry, gettext_noop("a Retry, a dict of its options, or None"))
 PLANES = Kind(_planes, gettext_noop("a dict of plane name to database alias"))
 RETENTION = Kind(
-    _retention, gettext_noop("a dict of a terminal status or '*' to a duration above 0, or to None for ever")
+    _retention,
+    gettext_noop(
+        "a dict of a terminal status, a workflow's name or pattern (shop.*), or '*' to a duration above 0, or to None"
+        " for ever"
+    ),
 )
 POLICY: Kind[Policy] = Kind(
     partial(_one_of, choices=("refuse", "warn", "allow")), gettext_noop("one of 'refuse', 'warn', 'allow'")

@@ -14,6 +14,7 @@ Checkpoint              one position of a run's history
 Message                 what was sent to an execution, kept until a wait takes it
 EventRow, EventTaken    published events, and which execution took which
 EventWait               which executions wait for which events: how a publisher finds them
+GatheredEvent           events that wait for the run which they start together
 ApprovalRequest         what an execution asks a person for, and what was decided
 Join                    how far a fan-out has come
 Outbox                  intents on their way to the spine; written by ``dispatch``
@@ -21,6 +22,7 @@ DeadLetter              a failed, timed out or dead run, one generation each
 OperatorNote            who did what and why: the reason stays on the plane
 TenantEpoch             the tenant's current epoch, the truth for every fence
 Schedule, ScheduleFire  what is started when, and what became of each time; by ``operators``
+PrunedExecution         removed by retention; what belonged to it is still to go
 ======================  ==========================================================================
 
 On the spine (ids only, no names, values or error texts; written by ``dispatch`` and ``planes``):
@@ -40,12 +42,14 @@ from django_durable.models.checkpoint import Checkpoint
 from django_durable.models.dead_letter import DeadLetter
 from django_durable.models.event import EventRow, EventTaken, EventWait
 from django_durable.models.execution import Execution, ExecutionQuerySet, Status
+from django_durable.models.gathered import GatheredEvent
 from django_durable.models.hint import DispatchHint
 from django_durable.models.join import Join
 from django_durable.models.message import Message
 from django_durable.models.operator import OperatorAction, OperatorNote
 from django_durable.models.outbox import Outbox
 from django_durable.models.placement import DataPlane, ExecutionRoute, TenantPlacement
+from django_durable.models.pruned import PrunedExecution
 from django_durable.models.schedule import CatchUp, Overlap, Schedule, ScheduleFire
 from django_durable.models.sweep import SweepClaim
 from django_durable.models.tenant import TenantEpoch
@@ -57,6 +61,7 @@ PLANE_MODELS = (
     EventRow,
     EventTaken,
     EventWait,
+    GatheredEvent,
     ApprovalRequest,
     Join,
     Outbox,
@@ -65,6 +70,7 @@ PLANE_MODELS = (
     TenantEpoch,
     Schedule,
     ScheduleFire,
+    PrunedExecution,
 )
 SPINE_MODELS = (DispatchHint, ExecutionRoute, DataPlane, TenantPlacement, OperatorAction, SweepClaim)
 
@@ -83,12 +89,14 @@ __all__ = [
     "Execution",
     "ExecutionQuerySet",
     "ExecutionRoute",
+    "GatheredEvent",
     "Join",
     "Message",
     "OperatorAction",
     "OperatorNote",
     "Outbox",
     "Overlap",
+    "PrunedExecution",
     "Schedule",
     "ScheduleFire",
     "Status",

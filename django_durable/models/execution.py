@@ -193,6 +193,11 @@ class Execution(models.Model, ResultOf[R]):
             models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
             # Only runs after the first: most chains have none, and a start pays nothing for it.
             PartialIndex(fields=["chain_id", "run"], rows=models.Q(run__gt=1), name="durable_exec_chain"),
+            # For retention: what has ended, the oldest first; what belongs to a root. Others pay nothing.
+            PartialIndex(
+                fields=["finished_at", "id"], rows=models.Q(finished_at__isnull=False), name="durable_exec_finished"
+            ),
+            PartialIndex(fields=["root_id"], rows=~models.Q(root_id=models.F("id")), name="durable_exec_root"),
         ]
 
     def __str__(self) -> str:

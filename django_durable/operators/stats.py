@@ -63,6 +63,8 @@ class PlaneStats:
     schedules: int
     due_schedules: int
     """Schedules with a time that is due and not decided."""
+    oldest_ended_seconds: float | None
+    """How long ago the oldest execution ended that is still kept: what retention has come to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,9 @@ def measure() -> Measured:
     total = Stats(
         statuses={status: sum(one.statuses[status] for one in found.values()) for status in Status.values},
         oldest_ready_seconds=None if oldest is None else (now - oldest).total_seconds(),
+        oldest_ended_seconds=max(
+            (one.oldest_ended_seconds for one in found.values() if one.oldest_ended_seconds is not None), default=None
+        ),
         last_tick_seconds=last_tick_age(spine, now),
         **{name: min(count, MOST_COUNTED) for name, count in sums.items()},
     )
@@ -139,7 +144,15 @@ def measure_place(place: Place, queued: Queued, now: datetime) -> PlaneStats:
         open_dead_letters=count_up_to(DeadLetter.objects.using(place.alias).filter(retried_at=None)),
         schedules=count_up_to(Schedule.objects.using(place.alias).filter(due_at__isnull=False)),
         due_schedules=count_up_to(undecided_schedules(place.alias)),
+        oldest_ended_seconds=oldest_ended_age(place.alias),
     )
+
+
+def oldest_ended_age(using: str) -> float | None:
+    """Seconds since the first of the executions that are kept has ended, by the plane's clock."""
+    ended = Execution.objects.using(using).filter(finished_at__isnull=False).order_by("finished_at", "pk")
+    first = ended.values_list("finished_at", flat=True).first()
+    return None if first is None else (read_now(using) - first).total_seconds()
 
 
 def read_queued(spine: str, now: datetime) -> Queued:

@@ -19,6 +19,8 @@ from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 from django_durable.runtime import event_sweeps, schedule_sweeps, sweeps
+from django_durable.runtime.gathering import start_gathered
+from django_durable.runtime.retention import prune_ended
 from django_durable.runtime.unknown_work import block_unknown
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
@@ -40,6 +42,8 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "event waits": (600.0, event_sweeps.drop_ended_waits),
     "schedules": (1.0, schedule_sweeps.fire_schedules),
     "old fires": (600.0, schedule_sweeps.forget_fires),
+    "gathered": (1.0, start_gathered),
+    "retention": (10.0, prune_ended),
 }
 
 

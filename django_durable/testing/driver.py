@@ -32,6 +32,9 @@ from django_durable.testing.timeline import Skip, check_skip, next_moment, nothi
 # What mends lost hints and letters: an intent which nobody wrote shows at the end of the test. And what makes rows of
 # declared schedules: a project's nightly job is no part of a test that is not about it.
 LEFT_OUT = frozenset({"rebuild", "steps", "parents", "dangling", "letters", "schedules"})
+# What mends lost hints and letters. Left out, so that an intent which nobody wrote shows at the end of the test.
+# And what would take away from a test the executions that it is about.
+REPAIRS = frozenset({"rebuild", "steps", "parents", "dangling", "letters", "retention"})
 # SQLite's clock counts milliseconds.
 ROUNDING = timedelta(milliseconds=2)
 

@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from django_durable.authoring.gathering import is_held
 from django_durable.clock import read_now
-from django_durable.models import DispatchHint, Execution, Schedule
+from django_durable.models import DispatchHint, Execution, GatheredEvent, Schedule
 from django_durable.models.execution import ACTIVE
 from django_durable.operators.schedules.declaring import is_mine, may_be_fired
 from django_durable.planes.registry import alias_of
+from django_durable.testing.places import usable_databases
 
 Skip = Literal["sleeps", "all"] | None
 PAGE = 200
@@ -36,8 +38,21 @@ def next_moment(using: str, skip: Skip) -> datetime | None:
     for row, due_at in _to_come(using):
         first = first or due_at
         if skip == "all" or _sleeps(row):
-            return first
-    return None
+            return _earlier(first, _gathered())
+    return _gathered()
+
+
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min((moment for moment in (one, other) if moment is not None), default=None)
+
+
+def _gathered() -> datetime | None:
+    """When events that have gathered start their run next; not those that wait for the end of another run."""
+    moments = []
+    for alias in usable_databases():
+        rows = GatheredEvent.objects.using(alias).filter(due_at__gt=read_now(alias)).order_by("due_at")
+        moments += [row.due_at for row in rows if not is_held(alias, row)][:1]
+    return min(moments, default=None)
 
 
 def nothing_is_live(databases: Iterable[str]) -> bool:

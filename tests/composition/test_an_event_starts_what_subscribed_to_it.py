@@ -122,10 +122,3 @@ def test_the_newest_version_is_started_whichever_declared_it(durable: DurableKit
         assert (execution.version, execution.output) == ("1.10", [1])
     finally:
         forget(newest)
-
-
-@pytest.mark.parametrize("option", ["debounce", "batch"])
-def test_what_is_not_there_yet_is_refused_where_it_is_declared(option: str) -> None:
-    with pytest.raises(NotImplementedError, match=option):
-        by_payload.on_event("sold", **{option: 5})  # type: ignore[arg-type]
-    assert not by_payload.subscriptions

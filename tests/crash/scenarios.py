@@ -6,6 +6,7 @@ from tests.crash.scenario import Scenario
 from tests.crash.scenarios_acted_on import ACTED_ON
 from tests.crash.scenarios_alone import ALONE
 from tests.crash.scenarios_elsewhere import ELSEWHERE
+from tests.crash.scenarios_flow import FLOW
 from tests.crash.scenarios_messages import MESSAGES
 from tests.crash.scenarios_on_planes import ON_PLANES
 from tests.crash.scenarios_scheduled import SCHEDULED
@@ -16,6 +17,8 @@ __all__ = ["COMPOSED", "SCENARIOS", "scenario"]
 
 COMPOSED = [*UNDONE, *MESSAGES, *VERSIONS, *ELSEWHERE, *SCHEDULED]
 """Those of composition."""
+COMPOSED = [*UNDONE, *MESSAGES, *VERSIONS, *ELSEWHERE, *FLOW]
+"""Those of composition, and of flow."""
 
 SCENARIOS = [*ALONE, *ACTED_ON, *COMPOSED]
 """Those that need one database."""

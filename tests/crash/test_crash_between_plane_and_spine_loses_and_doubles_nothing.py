@@ -32,6 +32,8 @@ NAMES = (
     "undo_of_one_past_its_deadline",
     "map_of_three_two_at_a_time",
     "child_completed",
+    "debounced_events",
+    "retention",
     *(one.name for one in ON_PLANES),
 )
 SOME = (

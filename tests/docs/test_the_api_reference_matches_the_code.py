@@ -30,6 +30,7 @@ NOT_DOCUMENTED = {
         "start_options",
         "alias",
         "order_of_child",
+        "order_of_input",
         "run",
         "validators",
         "subscriptions",

@@ -137,6 +137,11 @@ def test_retention_spells_out_the_star_and_leaves_out_for_ever() -> None:
     }
 
 
+def test_retention_takes_workflows_and_keeps_their_none() -> None:
+    found = read({"RETENTION": {"shop.*": 60, "shop.audit": None, "completed": None}})[0]
+    assert found.retention == {"shop.*": timedelta(minutes=1), "shop.audit": None}
+
+
 def test_retention_knows_the_terminal_statuses_of_executions() -> None:
     assert set(read({"RETENTION": {"*": 1}})[0].retention) == set(execution.TERMINAL)
 

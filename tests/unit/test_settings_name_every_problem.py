@@ -97,6 +97,8 @@ WRONG_VALUES: list[tuple[str, object]] = [
     ("RETENTION", {"complete": 7}),
     ("RETENTION", {"running": 7}),
     ("RETENTION", {"completed": 0}),
+    ("RETENTION", {"shop.*": 0}),
+    ("RETENTION", {"": 7}),
     ("AUTODISCOVER_MODULE", ""),
     ("AUTODISCOVER_MODULE", "work-flows"),
     ("REST_PERMISSION_CLASSES", ["Staff"]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django_durable.models.execution import ACTIVE, RETRYABLE
+from django_durable.models.execution import ACTIVE, RETRYABLE, TERMINAL
 
 FORWARD = tuple(status for status in ACTIVE if status != "compensating")
 
@@ -52,6 +52,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "begin_undo": FORWARD,
     "end_undo": ("compensating",),
     "reopen_undo": RETRYABLE,
+    "prune": TERMINAL,
 }
 
 

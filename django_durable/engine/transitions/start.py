@@ -277,7 +277,8 @@ def _meet(using: str, order: Order, existing: Execution[Any]) -> Execution[Any]:
         return _restart(using, order, existing)
     first = existing
     if existing.chain_id != existing.pk:
-        first = Execution._base_manager.using(using).get(pk=existing.chain_id)
+        # Gone where retention has just removed the whole chain; a start that is repeated begins a new one.
+        first = Execution._base_manager.using(using).filter(pk=existing.chain_id).first() or existing
     if not same_value(first.encoded_input, order.encoded_input):
         raise ExecutionConflict(
             f"key {order.key!r} of workflow {order.workflow!r} belongs to execution {existing.pk}, which was"

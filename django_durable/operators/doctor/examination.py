@@ -8,6 +8,7 @@ from typing import Final
 from django_durable.operators.doctor.adrift import hints_adrift
 from django_durable.operators.doctor.code import changed_sources
 from django_durable.operators.doctor.finding import Finding
+from django_durable.operators.doctor.gathered import waiting_events
 from django_durable.operators.doctor.liveness import lost_executions, running_without_hint
 from django_durable.operators.doctor.planes import (
     closed_with_work,
@@ -46,6 +47,7 @@ CHECKS: Final[tuple[Callable[[Scene], Iterator[Finding]], ...]] = (
     overdue_schedules,
     failing_schedules,
     undeclared_schedules,
+    waiting_events,
     hints_adrift,
     unfinished_moves,
     misplaced_tenants,

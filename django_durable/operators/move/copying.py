@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from django_durable.models import (
     EventTaken,
     EventWait,
     Execution,
+    GatheredEvent,
     Join,
     Message,
     OperatorNote,
@@ -96,12 +97,15 @@ def _copy_rows(source: str, target: str, model: type[Model], page: Sequence[UUID
 
 
 def copy_events(source: str, target: str, tenant: str) -> None:
-    """Copy the tenant's events, and who took which, under new numbers."""
+    """Copy the tenant's events, who took which, and which wait for their run, under new numbers."""
     with transaction.atomic(using=target):
+        remove_gathered(target, tenant)
+        copied: dict[int, int] = {}
         old = EventRow.objects.using(target).filter(tenant=tenant)
         EventTaken.objects.using(target).filter(event__in=old).delete()
         old.delete()
         for event in EventRow.objects.using(source).filter(tenant=tenant).order_by("pk"):
+            old_id = event.pk
             takers = list(EventTaken.objects.using(source).filter(event_id=event.pk).order_by("pk"))
             event.pk = None
             event.save(using=target, force_insert=True)
@@ -109,6 +113,20 @@ def copy_events(source: str, target: str, tenant: str) -> None:
                 taker.pk = None
                 taker.event_id = event.pk
                 taker.save(using=target, force_insert=True)
+            copied[old_id] = event.pk
+        _copy_gathered(source, target, tenant, copied)
+
+
+def _copy_gathered(source: str, target: str, tenant: str, copied: Mapping[int, int]) -> None:
+    """In their order; the event itself may be gone by now."""
+    for row in GatheredEvent.objects.using(source).filter(tenant=tenant).order_by("pk"):
+        row.pk, row.event_id = None, copied.get(row.event_id, 0)
+        row.save(using=target, force_insert=True)
+
+
+def remove_gathered(alias: str, tenant: str) -> None:
+    """Delete what a tenant that has left has gathered here: it is gone on with where the tenant is now."""
+    GatheredEvent.objects.using(alias).filter(tenant=tenant).delete()
 
 
 def verify(source: str, target: str, page: Sequence[UUID]) -> None:

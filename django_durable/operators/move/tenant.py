@@ -21,7 +21,7 @@ from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTe
 from django_durable.models import Execution, ExecutionRoute, Outbox, TenantEpoch, TenantPlacement
 from django_durable.operators.actors import attribution
 from django_durable.operators.audit import note_action
-from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove
+from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove, remove_gathered
 from django_durable.operators.move.schedules import (
     copy_schedules,
     freeze_schedules,
@@ -74,6 +74,7 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
             remove(source, page)
     with transaction.atomic(using=source):
         remove_schedules(source, tenant)
+    remove_gathered(source, tenant)
     _finish(tenant)
     return moved
 

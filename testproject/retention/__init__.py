@@ -1,0 +1,1 @@
+"""Retention measured: many ended executions, and what it takes to remove them."""
