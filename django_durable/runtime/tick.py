@@ -18,7 +18,7 @@ from django_durable.planes.places import Place, all_places
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
-from django_durable.runtime import event_sweeps, sweeps
+from django_durable.runtime import event_sweeps, flow_sweeps, sweeps
 from django_durable.runtime.unknown_work import block_unknown
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
@@ -37,6 +37,8 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "parents": (180.0, sweeps.wake_parents),
     "events": (1.0, event_sweeps.tell_of_events),
     "old events": (60.0, event_sweeps.forget_events),
+    "singletons": (5.0, flow_sweeps.admit_to_singletons),
+    "queues": (60.0, flow_sweeps.look_at_queues),
     "event waits": (600.0, event_sweeps.drop_ended_waits),
 }
 

@@ -18,6 +18,7 @@ TAKES_RESULTS = ("pending", "running", "waiting", "paused", "blocked")
 SOURCES: dict[str, tuple[str, ...]] = {
     "start": (),
     "fork": (),
+    "admit": ("pending",),
     "claim": ("pending", "waiting", "compensating", "blocked"),
     "recover": ("running", "compensating"),
     "append": ("running", "compensating"),

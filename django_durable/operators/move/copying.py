@@ -22,6 +22,7 @@ from django_durable.models import (
     Join,
     Message,
     OperatorNote,
+    SingletonPlace,
 )
 
 BATCH = 100
@@ -36,6 +37,7 @@ BELONGINGS: tuple[tuple[type[Model], bool], ...] = (
     (DeadLetter, True),
     (OperatorNote, False),
     (Join, False),
+    (SingletonPlace, True),
 )
 
 
