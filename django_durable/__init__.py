@@ -61,9 +61,11 @@ _HOMES = {
     "Context": "django_durable.authoring.context",
     "Debounce": "django_durable.authoring.debounce",
     "Execution": "django_durable.models",
+    "FlowQueue": "django_durable.dispatch.flow_queue",
     "Future": "django_durable.authoring.future",
     "Ref": "django_durable.payloads",
     "Retry": "django_durable.authoring.retry",
+    "Singleton": "django_durable.authoring.singleton",
     "Step": "django_durable.authoring.step",
     "Update": "django_durable.authoring.update",
     "Workflow": "django_durable.authoring.workflow",
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
     from django_durable.authoring.future import Batch as Batch
     from django_durable.authoring.future import Future as Future
     from django_durable.authoring.retry import Retry as Retry
+    from django_durable.authoring.singleton import Singleton as Singleton
     from django_durable.authoring.source import event as event
     from django_durable.authoring.source import update as update
     from django_durable.authoring.step import Step as Step
@@ -97,6 +100,7 @@ if TYPE_CHECKING:
     from django_durable.authoring.update import Update as Update
     from django_durable.authoring.workflow import Workflow as Workflow
     from django_durable.authoring.workflow import workflow as workflow
+    from django_durable.dispatch.flow_queue import FlowQueue as FlowQueue
     from django_durable.errors import ApprovalTimeout as ApprovalTimeout
     from django_durable.errors import BudgetExhausted as BudgetExhausted
     from django_durable.errors import CallbackFailed as CallbackFailed

@@ -120,6 +120,10 @@ NOTES: dict[str, str] = {
     "UnknownTenant": "Raised where a tenant is named that is placed nowhere.",
     "PlaneUnavailable": "An outage, not an absence: try again later.",
     "PlaneNotSelected": "A query of the engine's tables, in a project with several planes.",
+    "QueueFull": (
+        "Raised by `start` of a [singleton](../how-to/one-at-a-time.md) that has no slot and no place to wait;"
+        " nothing is stored. A child that meets it fails with `ChildFailed`."
+    ),
     "WrongDatabase": "Raised by `start`, `signal` and `cancel` under the setting `CROSS_DATABASE_START`, and by a"
     " transactional step that writes on another alias. See [transactions](../how-to/transactions.md).",
 }

@@ -1,7 +1,7 @@
 """The operators' pages in Django's admin, which imports this package where it is installed.
 
-They show executions, dead letters, dispatch and operators' actions, and offer the verbs retry, cancel, pause and
-resume: the same functions that code and command line call. They write no row themselves.
+They show executions, dead letters, dispatch, queues with limits and operators' actions, and offer the verbs retry,
+cancel, pause and resume: the same functions that code and command line call. They write no row themselves.
 
 One module a noun: ``execution`` (list, page, verbs) stands on ``dossier`` (what the page shows), ``acts`` (the
 verbs) and ``confirmation``; all lists stand on ``read_only``, ``change_list`` and ``paging``, which never count;
@@ -21,9 +21,14 @@ from django_durable.admin.schedule import ScheduleAdmin
 from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction, Schedule
 
 __all__ = ["DeadLetterAdmin", "DispatchHintAdmin", "ExecutionAdmin", "OperatorActionAdmin", "ScheduleAdmin"]
+from django_durable.admin.queue_limit import QueueLimitAdmin
+from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction, QueueLimit
+
+__all__ = ["DeadLetterAdmin", "DispatchHintAdmin", "ExecutionAdmin", "OperatorActionAdmin", "QueueLimitAdmin"]
 
 admin.site.register(Execution, ExecutionAdmin)
 admin.site.register(DeadLetter, DeadLetterAdmin)
 admin.site.register(DispatchHint, DispatchHintAdmin)
 admin.site.register(OperatorAction, OperatorActionAdmin)
 admin.site.register(Schedule, ScheduleAdmin)
+admin.site.register(QueueLimit, QueueLimitAdmin)

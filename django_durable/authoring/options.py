@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django_durable.authoring.budget import check_budget
+from django_durable.authoring.singleton import Singleton
+from django_durable.dispatch.flow_queue import FlowQueue, queue_name
 from django_durable.durations import aware, seconds
 from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models.columns import check_name
@@ -21,7 +23,7 @@ class WorkflowOptions:
     priority: int = 0
     max_recoveries: int | None = None
     budget: Any = None
-    singleton: Any = None
+    singleton: Singleton | None = None
     pin: bool = False
     rest: bool = False
 
@@ -35,7 +37,7 @@ class StartOptions:
     tenant: str | None = None
     run_after: datetime | float | timedelta | None = None
     priority: int | None = None
-    queue: str | None = None
+    queue: str | FlowQueue | None = None
     timeout: float | None = None
     parent_close: str = "cancel"
     tags: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +52,7 @@ def checked(options: StartOptions) -> StartOptions:
     if options.tenant is not None:
         check_name(options.tenant, "tenant")
     if options.queue is not None:
-        check_name(options.queue, "queue")
+        check_name(queue_name(options.queue), "queue")
     check_name(options.correlation_id, "correlation_id", empty=True)
     if options.on_conflict not in ("existing", "error", "restart"):
         raise ValueError(f"on_conflict must be existing, error or restart, not {options.on_conflict!r}")
@@ -62,7 +64,9 @@ def checked(options: StartOptions) -> StartOptions:
     elif options.run_after is not None:
         seconds(options.run_after, name="run_after")
     timeout = None if options.timeout is None else seconds(options.timeout, name="timeout")
-    return replace(options, timeout=timeout, tags=check_tags(options.tags or {}), budget=check_budget(options.budget))
+    queue = None if options.queue is None else queue_name(options.queue)
+    tags, budget = check_tags(options.tags or {}), check_budget(options.budget)
+    return replace(options, queue=queue, timeout=timeout, tags=tags, budget=budget)
 
 
 def check_priority(priority: int | None) -> None:

@@ -13,6 +13,7 @@ from django_durable.authoring.declaration import check_function, is_nested
 from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.registry import add_step, find_step
 from django_durable.authoring.retry import Retry, default_retry
+from django_durable.dispatch.flow_queue import FlowQueue, queue_name
 from django_durable.durations import seconds
 from django_durable.models.columns import check_name
 from django_durable.payloads import register_annotations
@@ -33,7 +34,7 @@ class StepOptions:
     queue_timeout: float | None = None
     heartbeat_timeout: float | None = None
     queue: str | None = None
-    limit: Any = None
+    limit: str | None = None
     transactional: bool = False
     at_most_once: bool = False
 
@@ -79,13 +80,24 @@ def _merged(base: StepOptions, options: dict[str, Any]) -> StepOptions:
     if options.get("retry") is not None and not isinstance(options["retry"], Retry):
         raise TypeError(f"retry must be a Retry, not {type(options['retry']).__name__}")
     if options.get("queue") is not None:
-        check_name(options["queue"], "queue")
+        options["queue"] = check_name(queue_name(options["queue"]), "queue")
+    if options.get("limit") is not None:
+        options["queue"] = options["limit"] = _limit_of(options, base)
     merged = replace(base, **options)
     if merged.transactional and merged.at_most_once:
         raise ValueError("a step is transactional or at_most_once, not both: a transaction is exactly once")
     if merged.transactional and merged.queue:
         raise ValueError("a transactional step runs in its execution's turn; it cannot name a queue")
     return merged
+
+
+def _limit_of(options: dict[str, Any], base: StepOptions) -> str:
+    """The queue with limits, in which the step's attempts then wait: a hint waits in one queue."""
+    limit = check_name(queue_name(options["limit"]), "limit")
+    queue = options.get("queue") or base.queue
+    if queue not in (None, limit, base.limit):
+        raise ValueError(f"a step with limit {limit!r} waits in that queue; leave out queue={queue!r}")
+    return limit
 
 
 @overload
@@ -101,8 +113,8 @@ def step(
     total_timeout: Duration | None = ...,
     queue_timeout: Duration | None = ...,
     heartbeat_timeout: Duration | None = ...,
-    queue: str | None = ...,
-    limit: Any = ...,
+    queue: str | FlowQueue | None = ...,
+    limit: str | FlowQueue | None = ...,
     transactional: bool = ...,
     at_most_once: bool = ...,
 ) -> Step[P, R]: ...
@@ -116,8 +128,8 @@ def step(
     total_timeout: Duration | None = ...,
     queue_timeout: Duration | None = ...,
     heartbeat_timeout: Duration | None = ...,
-    queue: str | None = ...,
-    limit: Any = ...,
+    queue: str | FlowQueue | None = ...,
+    limit: str | FlowQueue | None = ...,
     transactional: bool = ...,
     at_most_once: bool = ...,
 ) -> Callable[[Callable[P, R]], Step[P, R]]: ...

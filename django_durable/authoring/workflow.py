@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,10 +24,12 @@ from django_durable.authoring.place import refuse_in_body
 from django_durable.authoring.portion import as_portion
 from django_durable.authoring.registry import add_workflow, label_of, source_digest
 from django_durable.authoring.schedule import UNANCHORED, Declared, policy_of
+from django_durable.authoring.singleton import as_singleton
 from django_durable.authoring.subscription import Subscription
 from django_durable.authoring.timing import timing_of
 from django_durable.clock import read_now
 from django_durable.conf import config
+from django_durable.dispatch.flow_queue import FlowQueue, queue_name
 from django_durable.durations import seconds
 from django_durable.engine.messages import send
 from django_durable.engine.reach import reaching
@@ -252,7 +255,7 @@ class Workflow(Generic[P, R]):
             )
         bound = self.signature.bind(*args, **kwargs)
         plain = encode_plain(dict(bound.arguments), where=f"input of workflow {self.name!r}")
-        return replace(self._order(plain, now), tenant=tenant)
+        return replace(self._order(plain, now, bound), tenant=tenant)
 
     def order_of_fire(
         self, using: str, arguments: dict[str, Any], *, tenant: str, key: str, scheduled_for: datetime
@@ -272,8 +275,9 @@ class Workflow(Generic[P, R]):
         alias = self.alias(self.start_options.tenant)
         check_transaction(alias)
         encoded = encode(arguments, where=f"input of workflow {self.name!r}")
+        bound = inspect.BoundArguments(self.signature, OrderedDict(arguments))
         with reaching(alias):
-            order = self._order(encoded, lambda: read_now(alias))
+            order = self._order(encoded, lambda: read_now(alias), bound)
             execution: Execution[R] = start(alias, order)
         return execution
 
@@ -343,7 +347,7 @@ class Workflow(Generic[P, R]):
             raise TenantRequired(f"workflow {self.name!r} was started without a tenant; pass using(tenant=…)")
         return plane_alias(tenant or "")
 
-    def _order(self, encoded_input: str, now: Callable[[], datetime]) -> Order:
+    def _order(self, encoded_input: str, now: Callable[[], datetime], bound: inspect.BoundArguments) -> Order:
         chosen = self.start_options
         run_after = chosen.run_after
         if run_after is not None and not isinstance(run_after, datetime):
@@ -353,7 +357,7 @@ class Workflow(Generic[P, R]):
             version=self.version,
             source_digest=self.source_digest,
             encoded_input=encoded_input,
-            queue=chosen.queue or self.options.queue or config().default_queue,
+            queue=queue_name(chosen.queue or "") or self.options.queue or config().default_queue,
             priority=self.options.priority if chosen.priority is None else chosen.priority,
             tenant=chosen.tenant or "",
             key=chosen.key,
@@ -365,6 +369,7 @@ class Workflow(Generic[P, R]):
             correlation_id=chosen.correlation_id,
             parent_close=chosen.parent_close,
             budget=budget_text(self.options.budget if chosen.budget is None else chosen.budget),
+            **(self.options.singleton.columns(bound.args, bound.kwargs) if self.options.singleton else {}),
         )
 
 
@@ -381,7 +386,7 @@ def workflow(
     *,
     version: str = ...,
     timeout: Duration | None = ...,
-    queue: str | None = ...,
+    queue: str | FlowQueue | None = ...,
     priority: int = ...,
     max_recoveries: int | None = ...,
     budget: Any = ...,
@@ -402,8 +407,9 @@ def workflow(func: Any = None, /, *, version: str = "1", **options: Any) -> Any:
         raise ValueError(f"version must be dotted integers like '1' or '2.10', not {version!r}")
     if options.get("timeout") is not None:
         options["timeout"] = seconds(options["timeout"], name="timeout")
+    options["singleton"] = as_singleton(options.get("singleton"))
     if options.get("queue") is not None:
-        check_name(options["queue"], "queue")
+        options["queue"] = check_name(queue_name(options["queue"]), "queue")
     check_priority(options.get("priority"))
     options["budget"] = check_budget(options.get("budget"))
     chosen = WorkflowOptions(**options)

@@ -14,6 +14,7 @@ from django_durable.operators.stats import MOST_COUNTED, Measured, PlaneStats, m
 __all__ = ["ShowStats", "stats_document", "write_stats"]
 
 OF_PLANES = ("ready", "oldest_ready_seconds", "running", "sleeping", "blocked", "parked", "open_dead_letters")
+OF_QUEUES = ("paused", "concurrency", "held", "ready", "starts_left")
 
 
 class ShowStats(Verb):
@@ -41,13 +42,19 @@ def stats_document(measured: Measured) -> dict[str, Any]:
 def write_stats(measured: Measured, output: Output) -> None:
     """The numbers as text; a number that was not counted to its end has a plus sign."""
     numbers = asdict(measured.total)
-    statuses = numbers.pop("statuses")
+    statuses, queues = numbers.pop("statuses"), numbers.pop("queues")
     shown = {**{status: count for status, count in statuses.items() if count}, **numbers}
     output.pairs({name: capped(value) for name, value in shown.items()})
     if has_planes(measured):
         output.line()
         rows = [row_of(name, stats) for name, stats in measured.planes.items()]
         output.table(rows, ["plane", *OF_PLANES])
+    if queues:
+        output.line()
+        of_queues = [
+            {"queue": name, **{column: capped(one[column]) for column in OF_QUEUES}} for name, one in queues.items()
+        ]
+        output.table(of_queues, ["queue", *OF_QUEUES])
 
 
 def row_of(name: str, stats: PlaneStats) -> dict[str, Any]:

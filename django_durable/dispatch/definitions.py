@@ -22,6 +22,11 @@ def definition_hash(workflow: str, version: str) -> str:
     return _hash(str(settings.SECRET_KEY), workflow, version)
 
 
+def tenant_hash(tenant: str) -> str:
+    """Sixteen hex digits for a tenant: whom the spine lets take turns, without knowing who that is."""
+    return _hash(str(settings.SECRET_KEY), "", tenant)
+
+
 def known_hashes(definitions: Iterable[tuple[str, str]]) -> list[str]:
     """The hashes of these definitions under the current secret and every fallback, sorted."""
     secrets = [str(settings.SECRET_KEY), *(str(key) for key in settings.SECRET_KEY_FALLBACKS)]

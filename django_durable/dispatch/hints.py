@@ -15,10 +15,11 @@ from uuid import UUID
 from django.db import connections
 
 from django_durable.clock import sql_after, sql_now
-from django_durable.dispatch.definitions import definition_hash
+from django_durable.dispatch.definitions import definition_hash, tenant_hash
 from django_durable.ids import random_id
 from django_durable.models.hint import DispatchHint
 from django_durable.models.outbox import Outbox
+from django_durable.models.queue_limit import QueueLimit
 from django_durable.sql import (
     Sql,
     assignments,
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 TABLE = DispatchHint._meta.db_table
+QUEUES = QueueLimit._meta.db_table
+
+ONE_LANE = "-"
+"""The lane of what takes turns with nobody in a queue with limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +63,9 @@ class Intent:
     kind: int = DispatchHint.Kind.TURN
     position: int = -1
     item: int = -1
+    tenant: str = ""
+    opening: bool = False
+    """Whether it begins an execution, or an attempt elsewhere."""
 
 
 def insert_hint(connection: BaseDatabaseWrapper, intent: Intent, hint_id: UUID | None = None) -> Sql:
@@ -74,7 +82,9 @@ def insert_hint(connection: BaseDatabaseWrapper, intent: Intent, hint_id: UUID |
         "epoch": intent.epoch,
         "queue": intent.queue,
         "priority": intent.priority,
-        "definition": definition_hash(intent.workflow, intent.version),
+        "definition": (definition := definition_hash(intent.workflow, intent.version)),
+        "lane": lane_in(connection, intent.queue, tenant_hash(intent.tenant), definition),
+        "opening": intent.opening,
         "avoid": intent.avoid,
         "due_at": intent.due_at or sql_now(connection),
         "owner": "",
@@ -100,6 +110,8 @@ def insert_stored_hint(connection: BaseDatabaseWrapper, row: Outbox, plane: str,
         "queue": row.queue,
         "priority": row.priority,
         "definition": row.definition,
+        "lane": lane_in(connection, row.queue, row.lane, row.definition),
+        "opening": row.opening,
         "avoid": row.avoid,
         "due_at": row.due_at,
         "owner": "",
@@ -108,6 +120,20 @@ def insert_stored_hint(connection: BaseDatabaseWrapper, row: Outbox, plane: str,
         "category": "",
     }
     return insert_row(connection, DispatchHint, values, on_conflict="ON CONFLICT DO NOTHING")
+
+
+def lane_in(connection: BaseDatabaseWrapper, queue: str, tenant: str, definition: str) -> Sql:
+    """Who a hint takes turns with, in a queue with limits; nobody in any other.
+
+    The spine's row decides, so that it makes no difference which process publishes.
+    """
+    return build(
+        "COALESCE((SELECT CASE q.fair WHEN 'tenant' THEN {tenant} WHEN 'workflow' THEN {definition}"
+        f" ELSE '{ONE_LANE}' END FROM {QUEUES} q WHERE q.name = {{queue}}), '')",
+        tenant=_value(connection, "lane", tenant),
+        definition=_value(connection, "lane", definition),
+        queue=_value(connection, "queue", queue),
+    )
 
 
 def delete_older(connection: BaseDatabaseWrapper, execution_id: UUID, revision: int) -> Sql:
@@ -180,35 +206,38 @@ class Renewal:
 def renew(using: str, held: Sequence[tuple[UUID, UUID]], lease_seconds: float) -> tuple[list[Renewal], list[UUID]]:
     """Extend leases given as (hint id, token); returns what was renewed and which hints were locked.
 
-    In key order, skipping rows that another transaction holds: those are *unknown*, not lost.
+    In key order, skipping rows that another transaction holds: those are *unknown*, not lost. In a queue with limits
+    a lease that has lapsed is lost: its slot may have gone to others.
     """
     connection = connections[using]
     pairs = join(", ", [_pair(connection, hint_id, token) for hint_id, token in sorted(held)])
     due = sql_after(connection, lease_seconds)
+    alive = build("(h.lane = '' OR h.due_at > {now})", now=sql_now(connection))
     if not is_postgres(connection):
         # By the ids first: SQLite searches no index for a pair.
         rows = fetch(
             using,
             build(
-                f"UPDATE {TABLE} SET due_at = {{due}} WHERE id IN ({{ids}}) AND (id, token) IN (VALUES {{pairs}})"
-                " RETURNING id, revoked",
+                f"UPDATE {TABLE} AS h SET due_at = {{due}} WHERE id IN ({{ids}}) AND (id, token) IN"
+                " (VALUES {pairs}) AND {alive} RETURNING id, revoked",
                 due=due,
                 ids=join(", ", [_value(connection, "id", hint_id) for hint_id, _token in sorted(held)]),
                 pairs=pairs,
+                alive=alive,
             ),
         )
         return [Renewal(UUID(row[0]), bool(row[1])) for row in rows], []
     rows = fetch(
         using,
         build(
-            f"WITH mine AS (SELECT id FROM {TABLE} WHERE (id, token) IN (VALUES {{pairs}})"
-            f" ORDER BY id FOR UPDATE SKIP LOCKED), renewed AS (UPDATE {TABLE} h SET due_at = {{due}}"
+            f"WITH mine AS (SELECT id FROM {TABLE} h WHERE (id, token) IN (VALUES {{pairs}})"
+            f" AND {{alive}} ORDER BY id FOR UPDATE SKIP LOCKED), renewed AS (UPDATE {TABLE} h SET due_at = {{due}}"
             " FROM mine WHERE h.id = mine.id RETURNING h.id, h.revoked)"
             f" SELECT h.id, renewed.revoked FROM {TABLE} h LEFT JOIN renewed ON renewed.id = h.id"
-            " WHERE (h.id, h.token) IN (VALUES {again})",
+            " WHERE (h.id, h.token) IN (VALUES {pairs}) AND {alive}",
             pairs=pairs,
+            alive=alive,
             due=due,
-            again=pairs,
         ),
     )
     renewed = [Renewal(row[0], row[1]) for row in rows if row[1] is not None]

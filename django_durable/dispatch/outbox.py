@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from django_durable.clock import sql_now
-from django_durable.dispatch.definitions import definition_hash
+from django_durable.dispatch.definitions import definition_hash, tenant_hash
 from django_durable.dispatch.hints import Intent, delete_older, insert_stored_hint
 from django_durable.dispatch.nudge import nudge_after_commit
 from django_durable.ids import random_id
@@ -42,6 +42,8 @@ def insert_intent(connection: BaseDatabaseWrapper, intent: Intent) -> Sql:
         "queue": intent.queue,
         "priority": intent.priority,
         "definition": definition_hash(intent.workflow, intent.version),
+        "lane": tenant_hash(intent.tenant),
+        "opening": intent.opening,
         "state": intent.state,
         "avoid": intent.avoid,
         "due_at": intent.due_at or now,

@@ -38,6 +38,7 @@ COLUMNS = (
     "fork_position",
     "encoded_input",
     "pause_requested_at",
+    "singleton",
 )
 """The columns that a claim returns, in this order."""
 
@@ -82,6 +83,7 @@ class Claimed:
             epoch=self.row["epoch"],
             queue=self.row["queue"],
             priority=self.row["priority"],
+            tenant=self.row["tenant"],
             due_at=due_at,
             **more,
         )

@@ -192,6 +192,7 @@ def wake(using: str, row: Mapping[str, Any]) -> None:
         epoch=row["epoch"],
         queue=row["queue"],
         priority=row["priority"],
+        tenant=row["tenant"],
     )
     work = SpineWork(using).publish(intent)
     guard = build(

@@ -23,7 +23,7 @@ def standing_intent(plane: str, row: Mapping[str, Any]) -> Intent | None:
     status: str = row["status"]
     due_at: datetime | Sql | None = None
     more: dict[str, Any] = {}
-    if status in TERMINAL:
+    if status in TERMINAL or (status == "pending" and row["in_line"]):
         return None
     if status in ("waiting", "paused"):
         times = [moment for moment in (row["wake_at"], row["deadline"]) if moment is not None]
@@ -45,6 +45,8 @@ def standing_intent(plane: str, row: Mapping[str, Any]) -> Intent | None:
         epoch=row["epoch"],
         queue=row["queue"],
         priority=row["priority"],
+        tenant=row["tenant"],
+        opening=row["started_at"] is None,
         due_at=due_at,
         **more,
     )
@@ -80,6 +82,8 @@ def step_intent(
         epoch=row["epoch"],
         queue=queue or row["queue"],
         priority=row["priority"],
+        tenant=row["tenant"],
+        opening=True,
         due_at=due_at,
         kind=DispatchHint.Kind.STEP,
         position=position,

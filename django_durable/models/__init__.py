@@ -20,6 +20,7 @@ Join                    how far a fan-out has come
 Outbox                  intents on their way to the spine; written by ``dispatch``
 DeadLetter              a failed, timed out or dead run, one generation each
 OperatorNote            who did what and why: the reason stays on the plane
+SingletonPlace          who holds a singleton's slot, and who waits for one
 TenantEpoch             the tenant's current epoch, the truth for every fence
 Schedule, ScheduleFire  what is started when, and what became of each time; by ``operators``
 PrunedExecution         removed by retention; what belonged to it is still to go
@@ -33,6 +34,7 @@ ExecutionRoute          on which plane an execution lives
 DataPlane               a plane: its name, database alias and state
 TenantPlacement         the plane of a tenant
 OperatorAction          who did which verb to which execution
+QueueLimit, QueueStart  a queue with limits, and what has lately begun in it
 SweepClaim              when a sweep last ran, so that any number of processes may try
 ======================  ==========================================================================
 """
@@ -51,6 +53,8 @@ from django_durable.models.outbox import Outbox
 from django_durable.models.placement import DataPlane, ExecutionRoute, TenantPlacement
 from django_durable.models.pruned import PrunedExecution
 from django_durable.models.schedule import CatchUp, Overlap, Schedule, ScheduleFire
+from django_durable.models.queue_limit import QueueLimit, QueueStart
+from django_durable.models.singleton import SingletonPlace
 from django_durable.models.sweep import SweepClaim
 from django_durable.models.tenant import TenantEpoch
 
@@ -67,12 +71,22 @@ PLANE_MODELS = (
     Outbox,
     DeadLetter,
     OperatorNote,
+    SingletonPlace,
     TenantEpoch,
     Schedule,
     ScheduleFire,
     PrunedExecution,
 )
-SPINE_MODELS = (DispatchHint, ExecutionRoute, DataPlane, TenantPlacement, OperatorAction, SweepClaim)
+SPINE_MODELS = (
+    DispatchHint,
+    ExecutionRoute,
+    DataPlane,
+    TenantPlacement,
+    OperatorAction,
+    QueueLimit,
+    QueueStart,
+    SweepClaim,
+)
 
 __all__ = [
     "PLANE_MODELS",
@@ -99,6 +113,9 @@ __all__ = [
     "PrunedExecution",
     "Schedule",
     "ScheduleFire",
+    "QueueLimit",
+    "QueueStart",
+    "SingletonPlace",
     "Status",
     "SweepClaim",
     "TenantEpoch",

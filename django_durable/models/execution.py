@@ -152,6 +152,12 @@ class Execution(models.Model, ResultOf[R]):
     # Digest of the code that blocked it: only other code looks again.
     blocked_by = models.CharField(max_length=16, default="", blank=True)
 
+    # Of a singleton: its key within (tenant, workflow), how many may run at once, and whether this one is still
+    # to be admitted. While it is, it has no hint.
+    singleton = NameField(_("singleton key"), null=True)
+    singleton_limit = models.PositiveIntegerField(default=0)
+    in_line = models.BooleanField(_("waits for its singleton"), default=False)
+
     # What the run may spend, by name, as JSON.
     budget = models.TextField(default="", blank=True)
     seed = models.CharField(max_length=32, editable=False)

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from django_durable.ids import random_id
 from django_durable.models.columns import NameField
+from django_durable.models.partial_index import PartialIndex
 
 
 class DispatchHint(models.Model):
@@ -38,6 +39,10 @@ class DispatchHint(models.Model):
     priority = models.SmallIntegerField(_("priority"), default=0)
     # A keyed short hash of (workflow, version): a worker leases only what it knows.
     definition = models.CharField(max_length=16)
+    # Of a queue with limits only: who takes turns with whom there, as an opaque mark. Empty in every other queue.
+    lane = models.CharField(max_length=16, default="", blank=True)
+    # Whether it begins an execution, or an attempt elsewhere: what a queue's rate counts.
+    opening = models.BooleanField(default=False)
     # Digest of the code that could not go on with it; that code does not look again.
     avoid = models.CharField(max_length=16, default="", blank=True)
     due_at = models.DateTimeField(_("due at"))
@@ -59,6 +64,16 @@ class DispatchHint(models.Model):
         ]
         indexes = [
             models.Index(fields=["state", "queue", "priority", "due_at"], name="durable_hint_due"),
+            PartialIndex(
+                fields=["state", "queue", "lane", "priority", "due_at"],
+                name="durable_hint_lane",
+                rows=~models.Q(lane=""),
+            ),
+            PartialIndex(
+                fields=["queue", "due_at"],
+                name="durable_hint_held",
+                rows=models.Q(token__isnull=False) & ~models.Q(lane=""),
+            ),
         ]
 
     def __str__(self) -> str:

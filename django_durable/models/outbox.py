@@ -21,6 +21,8 @@ class Outbox(models.Model):
     queue = NameField()
     priority = models.SmallIntegerField()
     definition = models.CharField(max_length=16)
+    lane = models.CharField(max_length=16, default="", blank=True)
+    opening = models.BooleanField(default=False)
     state = models.SmallIntegerField(default=0)
     avoid = models.CharField(max_length=16, default="", blank=True)
     due_at = models.DateTimeField()

@@ -28,6 +28,7 @@ PERMISSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "requeue": "django_durable.requeue_hint",
         "schedule": "django_durable.manage_schedules",
         "planes": "django_durable.manage_planes",
+        "queues": "django_durable.manage_planes",
     }
 )
 """Verb → permission, each declared on one of the models."""

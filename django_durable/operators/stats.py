@@ -15,8 +15,10 @@ from django.core.exceptions import EmptyResultSet
 from django.db import models
 
 from django_durable.clock import read_now
+from django_durable.engine.transitions.admission import rooms_of
 from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, Schedule, Status, SweepClaim
+from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, QueueLimit, Status, SweepClaim
 from django_durable.planes.places import Away, Place, all_places, ask
 from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, build, fetch, join
@@ -25,6 +27,7 @@ __all__ = [
     "MOST_COUNTED",
     "Measured",
     "PlaneStats",
+    "QueueStats",
     "Stats",
     "count_statuses",
     "count_up_to",
@@ -68,11 +71,27 @@ class PlaneStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStats:
+    """One queue with limits; ``None``: without that limit."""
+
+    paused: bool
+    concurrency: int | None
+    held: int
+    """Slots that are taken: live leases."""
+    ready: int
+    """Hints that are due and wait for the queue, ``MOST_COUNTED`` at most."""
+    starts_left: int | None
+    """How many may begin now within the rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stats(PlaneStats):
     """One look at everything: the sums of the planes that answered."""
 
     last_tick_seconds: float | None
     """How long ago anything last swept; ``None``: never."""
+    queues: dict[str, QueueStats]
+    """Queues with limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +129,7 @@ def measure() -> Measured:
             (one.oldest_ended_seconds for one in found.values() if one.oldest_ended_seconds is not None), default=None
         ),
         last_tick_seconds=last_tick_age(spine, now),
+        queues=measure_queues(spine, now),
         **{name: min(count, MOST_COUNTED) for name, count in sums.items()},
     )
     return Measured(total=total, planes=found, away=answers.away)
@@ -126,6 +146,23 @@ COUNTED = (
     "schedules",
     "due_schedules",
 )
+def measure_queues(spine: str, now: datetime) -> dict[str, QueueStats]:
+    """The queues with limits, by name."""
+    limits = QueueLimit.objects.using(spine).in_bulk(field_name="name")
+    found: dict[str, QueueStats] = {}
+    for room in rooms_of(spine, limits):
+        due = live_hints(spine).filter(queue=room.name, priority__in=LEVELS, due_at__lte=now, token=None)
+        found[room.name] = QueueStats(
+            paused=limits[room.name].paused,
+            concurrency=limits[room.name].concurrency,
+            held=room.held,
+            ready=count_up_to(due),
+            starts_left=room.starts,
+        )
+    return found
+
+
+COUNTED = ("ready", "running", "sleeping", "blocked", "parked", "unpublished", "open_dead_letters")
 
 
 def measure_place(place: Place, queued: Queued, now: datetime) -> PlaneStats:

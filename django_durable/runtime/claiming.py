@@ -8,15 +8,20 @@ from uuid import UUID
 
 from django_durable.authoring.registry import code_digest, served_hashes
 from django_durable.conf import config
+from django_durable.dispatch.flow_queue import limited_queues
 from django_durable.engine.claimed import Claimed
 from django_durable.engine.transitions.claim import claim_due
-from django_durable.engine.transitions.claim_planes import claim_on_planes, on_its_plane, planes_to_try
+from django_durable.engine.transitions.claim_planes import claim_leased, claim_on_planes, on_its_plane, planes_to_try
 from django_durable.engine.transitions.hint_lease import Odd, Terms
 from django_durable.engine.transitions.recover import resolve
 from django_durable.engine.transitions.step_claim import claim_step, lease_steps
 from django_durable.ids import process_identity
 from django_durable.models import DispatchHint
 from django_durable.planes.registry import planes_in_use
+from django_durable.runtime.flow_claiming import lease_within_limits
+
+KINDS = 4
+"""How many kinds of work a pass may begin with."""
 
 
 def terms_of(
@@ -45,10 +50,12 @@ def terms_of(
 def claim_pass(using: str, terms: Terms, first: int = 0) -> tuple[list[Claimed], int]:
     """The claims of one pass, and how many hints it touched (so that an idle pass can be told).
 
-    Tenants' turns come first, then the spine's own, then steps that run elsewhere take the room that is left. Who
-    finds no room left begins with another of the three (``first``: 0, 1, 2) the next time: none waits for ever.
+    Tenants' turns come first, then the spine's own, then steps that run elsewhere take the room that is left, then
+    what is in queues with limits. Who finds no room left begins with another of the KINDS (``first``) the next time:
+    none waits for ever.
     """
-    sources = (claim_tenants_turns, claim_own_turns, claim_steps)
+    limited_queues(using, frozenset(terms.queues))  # a declared queue has its limits from the first claim on
+    sources = (claim_tenants_turns, claim_own_turns, claim_steps, claim_within_limits)
     claims: list[Claimed] = []
     touched = 0
     for source in (*sources[first:], *sources[:first]):
@@ -66,8 +73,7 @@ def claim_steps(using: str, terms: Terms) -> tuple[Sequence[Claimed], int]:
     if wanted is None and planes_in_use():
         return [], 0
     leased = lease_steps(using, terms, planes=wanted)
-    found = (on_its_plane(using, hint, lambda alias, hint=hint: claim_step(alias, terms, hint)) for hint in leased)  # type: ignore[misc]
-    return [claim for claim in found if claim is not None], len(leased)
+    return _with_steps(using, terms, leased), len(leased)
 
 
 def claim_tenants_turns(using: str, terms: Terms) -> tuple[Sequence[Claimed], int]:
@@ -82,6 +88,19 @@ def claim_own_turns(using: str, terms: Terms) -> tuple[Sequence[Claimed], int]:
     if terms.plane:
         return [], 0
     return _with_resolved(using, terms, *claim_due(using, terms))
+
+
+def claim_within_limits(using: str, terms: Terms) -> tuple[Sequence[Claimed], int]:
+    """Claim turns and steps in queues with limits, on every plane, and how many hints that touched."""
+    leased = lease_within_limits(using, terms)
+    turns = [hint for hint in leased if hint.kind == DispatchHint.Kind.TURN]
+    claims, _touched = _with_resolved(using, terms, *claim_leased(using, terms, turns))
+    return [*claims, *_with_steps(using, terms, [hint for hint in leased if hint not in turns])], len(leased)
+
+
+def _with_steps(using: str, terms: Terms, leased: Sequence[Odd]) -> list[Claimed]:
+    found = (on_its_plane(using, hint, lambda alias, hint=hint: claim_step(alias, terms, hint)) for hint in leased)  # type: ignore[misc]
+    return [claim for claim in found if claim is not None]
 
 
 def _with_resolved(

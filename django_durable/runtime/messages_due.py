@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -19,7 +19,9 @@ from django.db import connections
 from django_durable.authoring.registry import code_digest, served_hashes
 from django_durable.clock import sql_until_now
 from django_durable.conf import config
+from django_durable.dispatch.flow_queue import REFRESH_SECONDS, refresh
 from django_durable.dispatch.hints import TABLE
+from django_durable.engine.transitions.admission import rooms_of
 from django_durable.engine.transitions.claim_planes import planes_to_try
 from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DispatchHint
@@ -35,6 +37,8 @@ Due = tuple[UUID, datetime, str]
 WINDOW = 500
 """Due hints of one level that a pass looks at, the oldest of each queue: so many may wait in the broker."""
 LEAST_PER_QUEUE = 20
+SPARE = 2
+"""Messages to a queue whose rate is used up: for what goes on there, which is no start."""
 BLOCKED_SECONDS = 20.0
 """Between two looks at blocked work, and two messages for one such hint."""
 
@@ -61,7 +65,7 @@ class MessagesDue:
         if not claim_pass_of(using, "messages", settings.tick_seconds / 2):
             return 0
         lease = settings.lease_seconds
-        sent, taken = self._send(due_hints(using), put, lease, 4 * lease)
+        sent, taken = self._send(due_hints(using), put, lease, 4 * lease, rooms_left(using))
         if taken:
             more, _taken = self._send(self._blocked_hints(using), put, BLOCKED_SECONDS, BLOCKED_SECONDS)
             sent += more
@@ -77,12 +81,17 @@ class MessagesDue:
         (ticked_at,) = _MOMENT.unpack_from(self._ticked)
         return time.monotonic() - float(ticked_at)
 
-    def _send(self, hints: list[Due], put: Put, pause: float, longest: float) -> tuple[int, bool]:
-        """How many were sent, and whether all could be."""
+    def _send(
+        self, hints: list[Due], put: Put, pause: float, longest: float, rooms: Mapping[str, int] | None = None
+    ) -> tuple[int, bool]:
+        """How many were sent, and whether all could be. ``rooms``: how many a queue with limits may admit now."""
         sent = 0
+        left = dict(rooms or {})
         for hint_id, due_at, queue in hints:
-            if not self._sent.is_due(hint_id, due_at, pause, longest):
+            if left.get(queue, 1) < 1 or not self._sent.is_due(hint_id, due_at, pause, longest):
                 continue
+            if queue in left:
+                left[queue] -= 1
             if not put(hint_id, queue):
                 return sent, False
             self._sent.note(hint_id, due_at)
@@ -117,6 +126,15 @@ def blocked_hints(using: str, after: UUID | None) -> list[Due]:
     )
     rows = [convert(connections[using], DispatchHint, names, row) for row in fetch(using, statement)]
     return [(row["id"], row["due_at"], row["queue"]) for row in rows]
+
+
+def rooms_left(using: str) -> dict[str, int]:
+    """How many messages a pass sends to each queue with limits: as many as it has slots, and what it begins.
+
+    A message there is a permission to take the next one, so more of them would find nothing.
+    """
+    rooms = rooms_of(using, refresh(using, at_most_every=REFRESH_SECONDS))
+    return {room.name: room.up_to(WINDOW if room.starts is None else room.starts + SPARE) for room in rooms}
 
 
 def due_hints(using: str) -> list[Due]:

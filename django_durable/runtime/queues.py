@@ -9,6 +9,7 @@ from django.db import connections
 from django_durable.authoring.registry import declared_queues
 from django_durable.clock import sql_now
 from django_durable.conf import config
+from django_durable.dispatch.flow_queue import refresh
 from django_durable.dispatch.hints import TABLE
 from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.models import DispatchHint
@@ -28,6 +29,7 @@ class Queues:
 
     def names(self) -> tuple[str, ...]:
         """The queues to serve now."""
+        refresh(self._using, at_most_every=REFRESH_SECONDS)
         if self.chosen:
             return self.chosen
         if time.monotonic() - self._read_at > REFRESH_SECONDS:

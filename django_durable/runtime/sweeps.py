@@ -103,7 +103,7 @@ def rebuild_hints(plane: str) -> int:
     def choose(keys: list[UUID]) -> list[tuple[UUID, UUID]]:
         known = hinted(spine_alias(), keys)
         waits = Q(status__in=("waiting", "paused"), wake_at=None, deadline=None)
-        needy = dict(rows.filter(~waits, pk__in=keys, moving=False).values_list("pk", "revision"))
+        needy = dict(rows.filter(~waits, pk__in=keys, moving=False, in_line=False).values_list("pk", "revision"))
         return [(key, key) for key in keys if key in needy and known.get(key, 0) < needy[key]]
 
     rebuilt = 0

@@ -21,6 +21,7 @@ from django_durable.quiet import report
 from django_durable.runtime import event_sweeps, schedule_sweeps, sweeps
 from django_durable.runtime.gathering import start_gathered
 from django_durable.runtime.retention import prune_ended
+from django_durable.runtime import event_sweeps, flow_sweeps, sweeps
 from django_durable.runtime.unknown_work import block_unknown
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 
@@ -39,6 +40,8 @@ INTERVALS: dict[str, tuple[float, Callable[[str], int]]] = {
     "parents": (180.0, sweeps.wake_parents),
     "events": (1.0, event_sweeps.tell_of_events),
     "old events": (60.0, event_sweeps.forget_events),
+    "singletons": (5.0, flow_sweeps.admit_to_singletons),
+    "queues": (60.0, flow_sweeps.look_at_queues),
     "event waits": (600.0, event_sweeps.drop_ended_waits),
     "schedules": (1.0, schedule_sweeps.fire_schedules),
     "old fires": (600.0, schedule_sweeps.forget_fires),

@@ -24,7 +24,7 @@ from django_durable.engine.contention import drop_broken_connection
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
 from django_durable.runtime.claim_run import release, run_held
-from django_durable.runtime.claiming import claim_pass, terms_of
+from django_durable.runtime.claiming import KINDS, claim_pass, terms_of
 from django_durable.runtime.lease import LeaseKeeper
 from django_durable.runtime.listener import Listener
 from django_durable.runtime.queues import Queues
@@ -199,7 +199,7 @@ class Worker:
     def _claim(self, limit: int, *, blocked: bool) -> int:
         terms = terms_of(limit=limit, queues=self._queues.names(), blocked=blocked, plane=self._plane)
         claims, touched = claim_pass(self._using, terms, self._first)
-        self._first = (self._first + 1) % 3 if touched >= limit else 0
+        self._first = (self._first + 1) % KINDS if touched >= limit else 0
         for claim in claims:
             with self._lock:
                 self._running[claim.token] = claim

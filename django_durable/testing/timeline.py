@@ -12,6 +12,11 @@ from django_durable.clock import read_now
 from django_durable.models import DispatchHint, Execution, GatheredEvent, Schedule
 from django_durable.models.execution import ACTIVE
 from django_durable.operators.schedules.declaring import is_mine, may_be_fired
+from django_durable.authoring.registry import served_hashes
+from django_durable.clock import read_now
+from django_durable.dispatch.flow_queue import refresh
+from django_durable.engine.transitions.admission import rooms_of
+from django_durable.models import DispatchHint, Execution
 from django_durable.planes.registry import alias_of
 from django_durable.testing.places import usable_databases
 
@@ -34,6 +39,7 @@ def next_moment(using: str, skip: Skip) -> datetime | None:
     """
     if skip is None:
         return None
+    opening = next_opening(using)
     first: datetime | None = None
     for row, due_at in _to_come(using):
         first = first or due_at
@@ -66,6 +72,22 @@ def schedules_ahead(databases: Iterable[str]) -> list[datetime]:
         row for using in databases for row in Schedule.objects.using(using).filter(may_be_fired(), paused_at=None)
     )
     return sorted(row.due_at for row in rows if is_mine(row))
+            return first if opening is None else min(first, opening)
+    return opening
+
+
+def next_opening(using: str) -> datetime | None:
+    """When a queue whose rate is used up, and in which something is due, admits the next start."""
+    now = read_now(using)
+    # A rate that has room by now had none at the last claim.
+    opening = {
+        room.name: room.opens_at or now
+        for room in rooms_of(using, refresh(using))
+        if room.starts is not None and not room.closed
+    }
+    ready = DispatchHint.objects.using(using).filter(state=DispatchHint.State.LIVE, due_at__lte=now, token=None)
+    waits = ready.filter(queue__in=opening, definition__in=served_hashes()).values_list("queue", flat=True)
+    return min((opening[queue] for queue in set(waits)), default=None)
 
 
 def _to_come(using: str) -> Iterator[tuple[Mapping[str, Any], datetime]]:

@@ -321,6 +321,9 @@ def drain_and_sweep(stop: Any = None) -> int:
             for name in ("outbox", "dangling", "actions"):
                 INTERVALS[name][1](plane)
         turns += drain(stop)
+    # Who was still to be admitted when the process that had started it died.
+    if sum(INTERVALS["singletons"][1](plane) for plane in (here.planes if here.apart else (here.plane,))):
+        turns += drain(stop)
     return turns
 
 

@@ -14,6 +14,7 @@ from django_durable.models import (
     OperatorAction,
     OperatorNote,
     Outbox,
+    SingletonPlace,
 )
 from django_durable.models.execution import RETRYABLE
 from django_durable.operators.audit import NOBODY
@@ -74,6 +75,7 @@ class EndState:
         self.run.check_nothing_was_redone()
         self.scenario.check(self.run)
         _expect("hints that are left", rows(DispatchHint).count(), 0)
+        _expect("singleton places that are left", rows(SingletonPlace).count(), 0)
         _expect("intents that are left", rows(Outbox).count(), 0)
         if self.run.fault.mode is None and not here.apart:
             _check_that_sweeps_find_nothing()

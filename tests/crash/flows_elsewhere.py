@@ -11,6 +11,7 @@ from tests.crash.flows import busy, effect, flaky, fragile, paid
 
 __all__ = [
     "afar",
+    "children_in_line",
     "gathered",
     "mapped",
     "mapped_children",
@@ -70,6 +71,16 @@ def waiting_leaf(ctx: Context, label: str) -> Any:
 @workflow("crash.mapped_children")
 def mapped_children(ctx: Context, mark: str) -> list[str]:
     return ctx.map(leaf, [f"{mark}-{n}" for n in range(3)], concurrency=2)
+
+
+@workflow("crash.lined_up", singleton=lambda label: label.rpartition("-")[0])
+def lined_up(ctx: Context, label: str) -> str:
+    return ctx.step(effect, label)
+
+
+@workflow("crash.children_in_line")
+def children_in_line(ctx: Context, mark: str) -> list[str]:
+    return list(ctx.gather(*(ctx.submit(lined_up, f"{mark}-{n}") for n in range(3))))
 
 
 @workflow("crash.parent_of_one")

@@ -21,9 +21,10 @@ TURN = 0
 
 EXECUTIONS = """
     SELECT id, workflow, status, revision, epoch, lease_token, worker, awaiting, wake_at, deadline, finished_at
-    FROM django_durable_execution WHERE NOT moving
+    FROM django_durable_execution e WHERE NOT moving AND NOT (status = 'pending' AND in_line AND EXISTS
+    (SELECT 1 FROM django_durable_singletonplace p WHERE p.execution_id = e.id AND (p.number IS NULL OR p.number < 0)))
 """
-"""What is frozen for a move goes on when an operator has finished that."""
+"""What is frozen for a move goes on when an operator has finished that; who waits for a singleton's slot has a place."""
 HINTS = "SELECT execution_id, revision, epoch, state, token, due_at, kind, position, item FROM django_durable_dispatchhint"
 INTENTS = """
     SELECT execution_id, revision, epoch, state, NULL, due_at, kind, position, item FROM django_durable_outbox

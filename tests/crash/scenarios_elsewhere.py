@@ -103,6 +103,15 @@ ELSEWHERE = [
         check=_ended("completed", "completed", done(*THREE)),
     ),
     Scenario(
+        name="children_in_line",
+        sweep_from=1,
+        script=lambda run: [start(flows.children_in_line), work()],
+        labels=THREE,
+        executions=4,
+        times=_once(*THREE),
+        check=_ended("completed", "completed", done(*THREE)),
+    ),
+    Scenario(
         name="child_completed",
         sweep_from=1,
         script=lambda run: [start(flows.parent), work()],

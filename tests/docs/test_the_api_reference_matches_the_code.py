@@ -40,8 +40,8 @@ NOT_DOCUMENTED = {
     Step: {"options", "retry", "run"},
     Context: set[str](),
     CurrentStep: {"name", "lines"},
-    WorkflowOptions: {"singleton", "rest"},
-    StepOptions: {"limit"},
+    WorkflowOptions: {"rest"},
+    StepOptions: set(),
     StartOptions: set(),
 }
 

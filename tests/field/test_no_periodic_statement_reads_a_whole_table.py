@@ -88,9 +88,9 @@ def load() -> None:
         _copy(cursor, pattern, BLOCKED, status="'blocked'", blocked_by=f"'{code_digest()}'")
         cursor.execute(
             f"INSERT INTO {HINT} (id, kind, state, execution_id, position, item, plane, revision, epoch, queue, priority,"
-            " definition, avoid, due_at, owner, token, revoked, failures, category)"
+            " definition, lane, opening, avoid, due_at, owner, token, revoked, failures, category)"
             " SELECT gen_random_uuid(), 0, CASE WHEN status = 'blocked' THEN 1 ELSE 0 END, id, -1, -1, '', revision,"
-            " epoch, queue, priority, %s, blocked_by, COALESCE(wake_at, now() - random() * interval '1 hour'), '', NULL,"
+            " epoch, queue, priority, %s, '', false, blocked_by, COALESCE(wake_at, now() - random() * interval '1 hour'), '', NULL,"
             f" false, 0, '' FROM {EXECUTION} WHERE id <> %s AND (status IN ('pending', 'blocked') OR wake_at IS NOT NULL)",
             [definition_hash(ordinary.name, ordinary.version), pattern.pk],
         )

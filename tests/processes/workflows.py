@@ -8,7 +8,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from django_durable import Context, Retry, StepFailed, current_step, step, workflow
+from django_durable import Context, FlowQueue, Retry, StepFailed, current_step, step, workflow
 
 FOLDER = Path(os.environ.get("EFFECTS", "."))
 
@@ -188,3 +188,11 @@ def unserved_elsewhere(ctx: Context, name: str) -> str:
         return ctx.step(note.using(queue="processes.nobody", queue_timeout=0.5), name)
     except StepFailed as error:
         return error.error_type
+
+
+three_at_once = FlowQueue("processes.three", concurrency=3)
+
+
+@workflow("processes.limited", queue="processes.three")
+def limited(ctx: Context, text: str) -> None:
+    ctx.step(last, text, 0.01)

@@ -19,6 +19,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "start": (),
     "fire": (),
     "fork": (),
+    "admit": ("pending",),
     "claim": ("pending", "waiting", "compensating", "blocked"),
     "recover": ("running", "compensating"),
     "append": ("running", "compensating"),

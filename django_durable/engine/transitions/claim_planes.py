@@ -41,9 +41,14 @@ def claim_on_planes(spine: str, terms: Terms) -> tuple[list[Claimed], list[Odd]]
         return [], []
     if not is_postgres(connections[spine]) and not any_due(spine, terms, planes=planes):
         return [], []  # an idle worker takes no write lock
+    return claim_leased(spine, terms, repeated(spine, lambda: lease(spine, terms, planes=planes)))
+
+
+def claim_leased(spine: str, terms: Terms, leased: list[Odd]) -> tuple[list[Claimed], list[Odd]]:
+    """Take the executions of leased hints, each on its own plane, and what could not simply be claimed."""
     claims: list[Claimed] = []
     odd: list[Odd] = []
-    for hint in repeated(spine, lambda: lease(spine, terms, planes=planes)):
+    for hint in leased:
         claimed = on_its_plane(spine, hint, lambda alias, hint=hint: claim_one(alias, terms, hint) or alias)  # type: ignore[misc]
         if isinstance(claimed, Claimed):
             claims.append(claimed)

@@ -18,6 +18,7 @@ from django_durable.engine.telling import tell
 from django_durable.engine.transitions.family import close_children, hold
 from django_durable.engine.transitions.heir import insert_heir
 from django_durable.engine.transitions.leave import ENDED, Pages, cancel_pending, ended_columns
+from django_durable.engine.transitions.singleton import pass_on
 from django_durable.engine.transitions.start import chain_mark, write_route
 from django_durable.engine.transitions.verbs import write_execution
 from django_durable.engine.transitions.wait import lock_fenced, write_pages
@@ -59,7 +60,9 @@ def continue_as_new(claim: Claimed, pages: Pages, successor: Successor) -> bool:
         execute(using, cancel_pending(using, claim.id))
         close_children(using, [claim.id])
         inherit_undos(claim, successor.id)
-        intent = replace(claim.intent(revision=1), execution_id=successor.id)
+        if claim.row["singleton"] is not None:
+            pass_on(using, claim.id, successor.id)
+        intent = replace(claim.intent(revision=1, opening=True), execution_id=successor.id)
         SpineWork(using).delete_all(claim.id).publish(intent, first=True).run()
         tell(using, execution_finished, claim.id)
         tell(using, execution_started, successor.id)

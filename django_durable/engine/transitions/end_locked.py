@@ -12,6 +12,7 @@ from django_durable.dispatch.spine_work import SpineWork
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions.family import close_children, tell_parent
 from django_durable.engine.transitions.leave import ENDED, cancel_pending, dead_letter, ended_columns
+from django_durable.engine.transitions.singleton import free_slot
 from django_durable.engine.transitions.verbs import write_execution
 from django_durable.signals import execution_finished
 from django_durable.sql import execute
@@ -28,7 +29,7 @@ def end_locked(
     error: str,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Its row, its pending checkpoints, a dead letter, its hints, its parent and its children.
+    """Its row, its pending checkpoints, a dead letter, its hints, its parent, its children and its singleton's slot.
 
     The parent's row is locked too, before it. ``more``: other columns that change with it.
     """
@@ -49,4 +50,5 @@ def end_locked(
     SpineWork(using).delete_all(row["id"]).run()
     tell_parent(using, parent, row, status=status, error=error)
     close_children(using, [row["id"]])
+    free_slot(using, row)
     tell(using, execution_finished, row["id"])

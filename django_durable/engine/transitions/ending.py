@@ -25,6 +25,7 @@ from django_durable.engine.transitions.leave import (
     ended_columns,
     run_fenced,
 )
+from django_durable.engine.transitions.singleton import free_slot
 from django_durable.signals import execution_finished
 from django_durable.sql import Sql
 
@@ -71,7 +72,7 @@ def _end(claim: Claimed, changes: Mapping[str, Any], consequences: Sequence[Sql]
     def write() -> bool:
         return run_fenced(claim, changes, consequences, SpineWork(claim.using).delete_all(claim.id))
 
-    if claim.row["parent_id"] is None and not family:
+    if claim.row["parent_id"] is None and claim.row["singleton"] is None and not family:
         held = write()
     else:
         held = repeated(claim.using, lambda: _end_in_family(claim, changes, write))
@@ -94,4 +95,5 @@ def _end_in_family(claim: Claimed, changes: Mapping[str, Any], write: Any) -> bo
             error=changes["encoded_error"],
         )
         close_children(claim.using, [claim.id])
+        free_slot(claim.using, claim.row)
         return True

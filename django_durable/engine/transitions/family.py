@@ -23,9 +23,10 @@ from django_durable.engine.telling import tell
 from django_durable.engine.transitions import SOURCES, listed, wants_results
 from django_durable.engine.transitions.fan_in import lock_owner, settle
 from django_durable.engine.transitions.leave import ENDED, cancel_pending, ended_columns
+from django_durable.engine.transitions.singleton import free_slot
 from django_durable.engine.transitions.start import Order, insert_execution
 from django_durable.engine.undos import COMPENSATE, has_undos
-from django_durable.errors import ChildFailed, ExecutionConflict, ExecutionNotFound
+from django_durable.errors import ChildFailed, ExecutionConflict, ExecutionNotFound, QueueFull
 from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import WHOLE
 from django_durable.payloads import decode_failure, encode_failure
@@ -59,6 +60,10 @@ STORED = (
     "correlation_id",
     "parent_close",
     "budget",
+    "singleton",
+    "singleton_limit",
+    "singleton_depth",
+    "singleton_policy",
 )
 
 
@@ -79,7 +84,11 @@ def start_child(
         root_id=parent["root_id"],
         correlation_id=order.correlation_id or parent["correlation_id"],
     )
-    if insert_execution(using, born) is not None:
+    try:
+        started = insert_execution(using, born)
+    except QueueFull as full:
+        return _failure(using, order.workflow, "", "failed", encode_failure(full))
+    if started is not None:
         return None
     taken = ExecutionConflict(
         f"key {order.key!r} of workflow {order.workflow!r} is taken by another execution; the child did not start"
@@ -218,6 +227,7 @@ def _close(using: str, parent_ids: Sequence[UUID], which: Sql) -> None:
         for row in ended:
             execute(using, cancel_pending(using, row["id"]))
             SpineWork(using).delete_all(row["id"]).run()
+            free_slot(using, row)
             tell(using, execution_finished, row["id"])
         parent_ids = [row["id"] for row in ended]
 
@@ -260,6 +270,7 @@ def _cancel_level(using: str, parent_ids: Sequence[UUID], which: Sql) -> list[di
         **ENDED,
         **ended_columns(),
         "status": "cancelled",
+        "in_line": False,
         "cancel_requested_at": now,
         "encoded_output": None,
         "encoded_error": None,

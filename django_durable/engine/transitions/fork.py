@@ -19,8 +19,9 @@ from django_durable.engine.locking import lock_execution
 from django_durable.engine.standing import standing_intent
 from django_durable.engine.telling import tell
 from django_durable.engine.transitions.heir import insert_heir
+from django_durable.engine.transitions.singleton import enter_again
 from django_durable.engine.transitions.start import current_epoch, refuse_leaving, write_route
-from django_durable.engine.transitions.verbs import Attribution, note
+from django_durable.engine.transitions.verbs import Attribution, note, write_execution
 from django_durable.errors import InvalidTransition
 from django_durable.ids import time_ordered_id
 from django_durable.models import Checkpoint
@@ -168,6 +169,9 @@ def _note_both(
 
 def _publish(using: str, fork_id: UUID) -> None:
     _now, row = lock_execution(using, fork_id)
+    if enter_again(using, row):
+        row |= {"in_line": True, "deadline": None}
+        write_execution(using, fork_id, {"in_line": True, "deadline": None})
     intent = standing_intent(using, row)
     if intent is not None:
         SpineWork(using).publish(intent, first=True).run()

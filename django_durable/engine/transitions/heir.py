@@ -34,6 +34,7 @@ FRESH: Mapping[str, Any] = {
     "forked_from": None,
     "fork_position": None,
     "moving": False,
+    "in_line": False,
     "started_at": None,
     "finished_at": None,
 }

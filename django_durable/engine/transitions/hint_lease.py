@@ -13,6 +13,7 @@ from django.db import connections
 
 from django_durable.clock import sql_after, sql_until_now
 from django_durable.conf import config
+from django_durable.dispatch.hints import QUEUES
 from django_durable.dispatch.hints import TABLE as HINT
 from django_durable.models import DispatchHint
 from django_durable.sql import Sql, assignments, build, convert, execute, fetch, field_of, is_postgres, join, value
@@ -56,6 +57,7 @@ class Odd:
     plane: str = ""
     position: int = -1
     item: int = -1
+    kind: int = DispatchHint.Kind.TURN
 
 
 def any_due(using: str, terms: Terms, *, planes: Sql | None = None) -> bool:
@@ -95,6 +97,24 @@ def still_leased(spine: str, odd: Odd) -> bool:
     return bool(execute(spine, statement))
 
 
+def runnable(using: str, terms: Terms, planes: Sql | None) -> Sql:
+    """The condition on a hint that it is due and that this worker knows its code, whichever queue it is in."""
+    connection = connections[using]
+
+    def bound(name: str, item: object) -> Sql:
+        return value(connection, field_of(DispatchHint, name), item)
+
+    parts = [
+        planes or Sql("h.plane = ''"),
+        Sql(f"h.state = {int(terms.state)}"),
+        build("h.due_at <= {now}", now=sql_until_now(connection)),
+        build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
+    ]
+    if terms.state == DispatchHint.State.BLOCKED:
+        parts.append(build("h.avoid <> {code}", code=bound("avoid", terms.code)))
+    return join(" AND ", parts)
+
+
 def wanted(
     using: str,
     terms: Terms,
@@ -109,14 +129,11 @@ def wanted(
     def bound(name: str, item: object) -> Sql:
         return value(connection, field_of(DispatchHint, name), item)
 
+    # Who claims past the limits leaves alone what has any, whatever this process knows of them.
     parts = [
-        planes or Sql("h.plane = ''"),
-        Sql(f"h.state = {int(terms.state)} AND h.kind = {int(terms.kind)}"),
-        build("h.due_at <= {now}", now=sql_until_now(connection)),
-        build("h.definition IN ({known})", known=join(", ", [bound("definition", k) for k in terms.known])),
+        runnable(using, terms, planes),
+        Sql(f"h.kind = {int(terms.kind)} AND h.queue NOT IN (SELECT q.name FROM {QUEUES} q)"),
     ]
-    if terms.state == DispatchHint.State.BLOCKED:
-        parts.append(build("h.avoid <> {code}", code=bound("avoid", terms.code)))
     if terms.hint_id is not None:
         parts.append(build("h.id = {id}", id=bound("id", terms.hint_id)))
     elif queue is not None and priority is not None:

@@ -19,7 +19,8 @@ from django_durable.durations import aware
 from django_durable.engine.contention import repeated
 from django_durable.engine.telling import tell
 from django_durable.engine.tenancy import is_here
-from django_durable.errors import ExecutionConflict, PlaneUnavailable
+from django_durable.engine.transitions.singleton import Place, enter, give_up, make_room, mark_of
+from django_durable.errors import ExecutionConflict, PlaneUnavailable, QueueFull
 from django_durable.ids import time_ordered_id
 from django_durable.models import Execution, ExecutionRoute, TenantEpoch
 from django_durable.models.execution import TERMINAL
@@ -70,6 +71,10 @@ class Order:
     parent_item: int | None = None
     root_id: UUID | None = None
     budget: str = ""
+    singleton: str | None = None
+    singleton_limit: int = 0
+    singleton_depth: int | None = None
+    singleton_policy: str = "queue"
     id: UUID = field(default_factory=time_ordered_id)
 
     @property
@@ -102,14 +107,39 @@ def _only_read_committed(using: str) -> str:
 
 
 def insert_execution(using: str, order: Order, condition: str = "") -> Execution[Any] | None:
-    """Insert the execution with its first intent; ``None``: its key is taken, or the condition does not hold."""
+    """Insert the execution with its first intent; ``None``: its key is taken, or the condition does not hold.
+
+    Of a singleton without its intent, where it has to wait. Raises ``QueueFull`` where it may not.
+    """
+    if order.singleton is None:
+        return _insert(using, order, condition)
+    place = Place(order.id, mark_of(order.tenant, order.workflow, order.singleton), order.singleton_limit)
+    try:
+        with transaction.atomic(using=using):
+            admitted = enter(using, place, order.singleton_depth, order.singleton_policy)
+            started = _insert(using, order, condition, in_line=not admitted)
+            if started is None:
+                give_up(using, place.execution_id)
+            elif not admitted:
+                make_room(using, place, order.singleton_policy)
+    except QueueFull:
+        if order.key is None or _current(using, order) is None:
+            raise
+        return None  # the key's execution is the answer, however full it is
+    if started is not None and not admitted:
+        started.refresh_from_db(using=using)  # room may have been made for it
+        started.is_new = True
+    return started
+
+
+def _insert(using: str, order: Order, condition: str, *, in_line: bool = False) -> Execution[Any] | None:
     connection = connections[using]
     write_route(using, order.id)
     make_known(using, order.tenant)
     guard = insert_row(
         connection,
         Execution,
-        _columns(using, order),
+        _columns(using, order, in_line=in_line),
         source=build(f"FROM (SELECT 1 AS one) AS one WHERE {{here}}{condition}", here=is_here(using, order.tenant)),
         on_conflict=f"ON CONFLICT (current_key) DO NOTHING RETURNING {columns(Execution, RETURNED)}",
     )
@@ -121,9 +151,11 @@ def insert_execution(using: str, order: Order, condition: str = "") -> Execution
         epoch=_started_epoch(using, order),
         queue=order.queue,
         priority=order.priority,
+        tenant=order.tenant,
+        opening=True,
         due_at=order.run_after,
     )
-    work = SpineWork(using).publish(intent, first=True)
+    work = SpineWork(using) if in_line else SpineWork(using).publish(intent, first=True)
     rows = repeated(using, lambda: run_guarded(using, guard, work.consequences()))
     if not rows:
         return None
@@ -161,7 +193,7 @@ def _instance(using: str, order: Order, row: Sequence[Any]) -> Execution[Any]:
     return execution
 
 
-def _columns(using: str, order: Order) -> dict[str, Any]:
+def _columns(using: str, order: Order, *, in_line: bool) -> dict[str, Any]:
     connection = connections[using]
     now = sql_now(connection)
     return {
@@ -193,7 +225,8 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
         "run_after": order.run_after,
         "scheduled_for": order.scheduled_for,
         "wake_at": order.run_after,
-        "deadline": _deadline(using, order),
+        # Of one that waits for its singleton it begins with its admission.
+        "deadline": None if in_line else _deadline(using, order),
         "timeout_seconds": order.timeout_seconds,
         "awaiting": "",
         "ending_as": "",
@@ -201,6 +234,9 @@ def _columns(using: str, order: Order) -> dict[str, Any]:
         "blocked_by": "",
         "moving": False,
         "budget": order.budget,
+        "singleton": order.singleton,
+        "singleton_limit": order.singleton_limit,
+        "in_line": in_line,
         "seed": secrets.token_hex(16),
         "encoded_input": order.encoded_input,
         "created_at": now,

@@ -33,6 +33,7 @@ from django_durable.engine.transitions.leave import (
     run_fenced,
     update_execution,
 )
+from django_durable.engine.transitions.singleton import free_slot
 from django_durable.models import Execution
 from django_durable.models.execution import RETRYABLE
 from django_durable.signals import execution_finished
@@ -60,6 +61,7 @@ _BEGUN = {
     **FREE,
     **_DECIDED,
     "status": "compensating",
+    "in_line": False,
     "wake_at": None,
     "awaiting": "",
     "blocked_by": "",
@@ -149,6 +151,7 @@ def end_undo(claim: Claimed) -> bool:
             held = run_fenced(claim, changes, consequences, SpineWork(using).delete_all(claim.id))
             if held:
                 tell_parent(using, parent, claim.row, status=status, error=error)
+                free_slot(using, claim.row)
             return held
 
     held = repeated(using, attempt)

@@ -89,6 +89,8 @@ def _block(
         epoch=row["epoch"],
         queue=row["queue"],
         priority=row["priority"],
+        tenant=row["tenant"],
+        opening=row["started_at"] is None,
         state=DispatchHint.State.BLOCKED,
         avoid=code,
     )

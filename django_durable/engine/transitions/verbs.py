@@ -26,6 +26,7 @@ from django_durable.engine.transitions.leave import (
     ended_columns,
     update_execution,
 )
+from django_durable.engine.transitions.singleton import enter_again, free_slot
 from django_durable.engine.transitions.undo import Ending, ask_undo, begin_undo
 from django_durable.engine.undos import has_undos
 from django_durable.errors import InvalidTransition
@@ -64,6 +65,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution, *, compensate: bool 
                 **ENDED,
                 **ended_columns(),
                 "status": "cancelled",
+                "in_line": False,
                 "cancel_requested_at": ended_at,
                 "ending_as": "",
                 "failed_positions": "",
@@ -76,6 +78,7 @@ def cancel(using: str, execution_id: UUID, by: Attribution, *, compensate: bool 
             SpineWork(using).delete_all(row["id"]).run()
             tell_parent(using, parent, row, status="cancelled")
             close_children(using, [row["id"]])
+            free_slot(using, row)
             note(using, row, now, "cancel", by)
             tell(using, execution_finished, row["id"])
             return True
@@ -147,9 +150,11 @@ def reopen_row(using: str, row: Mapping[str, Any], now: datetime, more: Mapping[
     if row["ending_as"]:
         later = None  # its undo steps go on
     revision = row["revision"] + 1
+    in_line = not row["ending_as"] and enter_again(using, row)
     changes = {
         **FREE,
         "status": READY,
+        "in_line": in_line,
         "wake_at": later,
         "awaiting": "",
         "blocked_by": "",
@@ -158,6 +163,11 @@ def reopen_row(using: str, row: Mapping[str, Any], now: datetime, more: Mapping[
         "revision": revision,
         **more,
     }
+    if in_line:
+        changes["deadline"] = None  # it begins with the admission, and so does the intent
+        write_execution(using, row["id"], changes)
+        SpineWork(using).withdraw(row["id"], revision).run()
+        return
     write_execution(using, row["id"], changes)
     publish(using, row, revision, later)
 
@@ -172,6 +182,8 @@ def publish(using: str, row: Mapping[str, Any], revision: int, due_at: datetime 
         epoch=row["epoch"],
         queue=row["queue"],
         priority=row["priority"],
+        tenant=row["tenant"],
+        opening=row["started_at"] is None,
         due_at=due_at,
     )
     SpineWork(using).publish(intent).run()

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q
 from django.utils.translation import gettext as _
 
-from django_durable.models import DispatchHint, Execution, ExecutionQuerySet, Outbox
+from django_durable.models import DispatchHint, Execution, ExecutionQuerySet, Outbox, SingletonPlace
 from django_durable.operators.doctor.finding import ERROR, MOST_COUNTED, Finding, Seen, look_at
 from django_durable.operators.doctor.scene import PAGE, Scene
 from django_durable.planes.places import Place, place_on
@@ -54,15 +54,23 @@ def violations(using: str) -> Any:
     timed = Q(wake_at__isnull=False) | Q(deadline__isnull=False)
     needs_hint = Q(status__in=NEEDS_HINT) | Q(status="waiting") & timed
     waits_for_nothing = Q(status="waiting", awaiting__in=AWAITS_NOTHING) & ~timed
-    rows: ExecutionQuerySet = Execution.objects.using(using).filter(status__in=(*NEEDS_HINT, "waiting"), moving=False)
+    rows: ExecutionQuerySet = Execution.objects.using(using).filter(
+        status__in=(*NEEDS_HINT, "waiting"), moving=False, in_line=False
+    )
     return rows.filter(waits_for_nothing | needs_hint & ~Exists(hints) & ~Exists(on_its_way)).order_by("pk")
+
+
+def admitted(using: str) -> Q:
+    """All but those that wait in the line of their singleton, where they have a place that *singletons* looks at."""
+    places = SingletonPlace.objects.using(using).filter(execution_id=OuterRef("pk"))
+    return Q(in_line=False) | Q(~Exists(places))
 
 
 def lost_apart(place: Place, *, held: bool) -> Iterator[UUID]:
     """The same on a plane of its own: those under a claim, or the others."""
     found = 0
     for status in CLAIMABLE if held else (*NEEDS_HINT, "waiting"):
-        rows = Execution.objects.using(place.alias).filter(status=status, moving=False)
+        rows = Execution.objects.using(place.alias).filter(admitted(place.alias), status=status, moving=False)
         rows = rows.filter(lease_token__isnull=False) if held else rows.exclude(under_claim())
         after: UUID | None = None
         while page := list(
@@ -106,7 +114,10 @@ def stood_still(place: Place, suspects: list[Intent]) -> list[Intent]:
     if not suspects:
         return []
     rows = Execution.objects.using(place.alias).filter(
-        pk__in=[intent[0] for intent in suspects], status__in=(*NEEDS_HINT, "waiting"), moving=False
+        admitted(place.alias),
+        pk__in=[intent[0] for intent in suspects],
+        status__in=(*NEEDS_HINT, "waiting"),
+        moving=False,
     )
     again = set(lost_of(place, list(rows.values(*READ))))
     return [intent for intent in suspects if intent in again]

@@ -19,8 +19,9 @@ from django.utils.translation import gettext as _
 
 from django_durable.clock import read_now
 from django_durable.conf import config
+from django_durable.engine.transitions.admission import rooms_of
 from django_durable.engine.transitions.hint_lease import LEVELS
-from django_durable.models import DispatchHint
+from django_durable.models import DispatchHint, QueueLimit
 from django_durable.operators.doctor.finding import ERROR, MOST_COUNTED, WARNING, Finding, Seen
 from django_durable.operators.doctor.scene import PAGE, Scene
 from django_durable.operators.stats import live_hints, live_queues
@@ -47,10 +48,18 @@ class Hinted:
     due_at: datetime
 
 
+def at_their_limit(spine: str) -> set[str]:
+    """Queues that admit nothing now because their limits say so, or an operator: what waits there is not stuck."""
+    limited = QueueLimit.objects.using(spine).values_list("name", flat=True)
+    return {room.name for room in rooms_of(spine, limited) if room.closed or room.starts == 0}
+
+
 def overdue_work(scene: Scene) -> Iterator[Finding]:
     """Ready work that nobody takes, overdue timers among it."""
     now = read_now(scene.spine)
     late = list(of_unfinished(scene, due_before(scene.spine, now - OVERDUE, Q(token=None))))
+    full = at_their_limit(scene.spine)
+    late = [one for one in late if one.queue not in full]
     busy = queues_worked_on(scene.spine, late) if late else set()
     stuck = [one for one in late if (one.plane, one.queue) not in busy or one.due_at < now - STARVED]
     for label, hints in by_plane(scene, stuck):

@@ -23,6 +23,7 @@ from django_durable.models import (
     Join,
     Message,
     OperatorNote,
+    SingletonPlace,
 )
 
 BATCH = 100
@@ -37,6 +38,7 @@ BELONGINGS: tuple[tuple[type[Model], bool], ...] = (
     (DeadLetter, True),
     (OperatorNote, False),
     (Join, False),
+    (SingletonPlace, True),
 )
 
 
