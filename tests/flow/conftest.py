@@ -1,10 +1,23 @@
+"""What the tests of this tier have in common."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
 
+from tests.processes.conftest import shop as shop
+
 pytest_plugins = ["django_durable.testing.plugin"]
+
+
+@pytest.fixture
+def queues(transactional_db: None) -> None:
+    """The rows of the declared queues, as after a worker's first look."""
+    from django_durable.dispatch.flow_queue import refresh
+    from tests.driving import USING
+
+    refresh(USING)
 
 
 @pytest.fixture(autouse=True)
@@ -24,19 +37,3 @@ def schedules_of_the_test_alone() -> Iterator[None]:
         workflow.schedules.clear()
         workflow.schedules.update(before.get(workflow, {}))
     forget_declared()
-"""What the tests of limits have in common: the queues' rows are there, as after a worker's first look."""
-
-from __future__ import annotations
-
-import pytest
-
-from tests.processes.conftest import shop as shop
-
-
-@pytest.fixture
-def queues(transactional_db: None) -> None:
-    """The rows of the declared queues."""
-    from django_durable.dispatch.flow_queue import refresh
-    from tests.driving import USING
-
-    refresh(USING)

@@ -10,7 +10,7 @@ import pytest
 from django_durable.clock import read_now
 from django_durable.models import DispatchHint
 from tests.driving import USING, claim
-from tests.flow import flows
+from tests.flow import limited
 
 pytestmark = pytest.mark.usefixtures("queues")
 
@@ -18,7 +18,7 @@ CROWD = 10_000
 
 
 def test_a_single_execution_is_the_second_to_be_admitted() -> None:
-    flows.one.using(queue="flow.single", tenant="noisy").start()
+    limited.one.using(queue="flow.single", tenant="noisy").start()
     [pattern] = DispatchHint.objects.using(USING).all()
     crowd = [
         DispatchHint(
@@ -32,7 +32,7 @@ def test_a_single_execution_is_the_second_to_be_admitted() -> None:
         for _ in range(CROWD)
     ]
     DispatchHint.objects.using(USING).bulk_create(crowd, batch_size=2_000)
-    single = flows.one.using(queue="flow.single", tenant="quiet").start()
+    single = limited.one.using(queue="flow.single", tenant="quiet").start()
     admitted = 0
     while True:
         began = time.monotonic()

@@ -19,7 +19,7 @@ from django_durable.runtime.messages_due import rooms_left
 from django_durable.runtime.one import run_hint
 from django_durable.testing import DurableKit
 from tests.driving import USING, claim, drain, lapse_leases, lease_of
-from tests.flow import flows
+from tests.flow import limited
 
 pytestmark = pytest.mark.usefixtures("queues")
 
@@ -44,7 +44,7 @@ def held(queue: str) -> int:
 
 
 def test_no_more_run_at_once_than_the_concurrency_and_an_end_frees_its_slot() -> None:
-    start(flows.one, "flow.three", 10)
+    start(limited.one, "flow.three", 10)
     first = claim(10)
     assert len(first) == held("flow.three") == 3
     assert claim(10) == []
@@ -54,31 +54,31 @@ def test_no_more_run_at_once_than_the_concurrency_and_an_end_frees_its_slot() ->
 
 
 def test_what_waits_holds_no_slot() -> None:
-    start(flows.napping, "flow.three", 4)
+    start(limited.napping, "flow.three", 4)
     finish(claim(10))
     assert held("flow.three") == 0
     assert len(claim(10)) == 1
 
 
 def test_a_waiting_parent_holds_no_slot_so_depth_ten_ends_with_a_concurrency_of_one() -> None:
-    [deep] = start(flows.parent, "flow.single", 1, 10)
+    [deep] = start(limited.parent, "flow.single", 1, 10)
     drain()
     deep.refresh_from_db()
     assert deep.output == 10
 
 
 def test_a_handed_back_turn_frees_its_slot() -> None:
-    start(flows.one, "flow.single", 1)
+    start(limited.one, "flow.single", 1)
     [claimed] = claim()
     release(claimed, Pages(), delay=60)
-    start(flows.one, "flow.single", 1)
+    start(limited.one, "flow.single", 1)
     assert len(claim()) == 1
 
 
 def test_a_lapsed_lease_frees_its_slot_and_is_not_renewed() -> None:
     from django_durable.dispatch.hints import renew
 
-    start(flows.one, "flow.single", 2)
+    start(limited.one, "flow.single", 2)
     [lost] = claim()
     lapse_leases()
     assert renew(USING, [(lost.hint_id, lost.token)], 30) == ([], [])
@@ -89,22 +89,22 @@ def test_a_lapsed_lease_frees_its_slot_and_is_not_renewed() -> None:
 
 
 def test_steps_elsewhere_count_with_the_turns_of_their_queue() -> None:
-    start(flows.many_steps, "durable", 1, 6)
+    start(limited.many_steps, "durable", 1, 6)
     finish(claim())
-    start(flows.one, "flow.two", 3)
+    start(limited.one, "flow.two", 3)
     assert len(claim(10)) == 2
     assert held("flow.two") == 2
 
 
 def test_queues_without_limits_go_on_beside_a_full_one() -> None:
-    start(flows.one, "flow.single", 3)
-    start(flows.one, "durable", 3)
+    start(limited.one, "flow.single", 3)
+    start(limited.one, "durable", 3)
     assert len(claim(10)) == 4
 
 
 def test_no_more_begin_within_any_period_than_the_rate() -> None:
     with later() as shift:
-        start(flows.one, "flow.paced", 9)
+        start(limited.one, "flow.paced", 9)
         finish(claim(2))
         shift(30)
         finish(claim(10))
@@ -119,9 +119,9 @@ def test_no_more_begin_within_any_period_than_the_rate() -> None:
 
 def test_later_turns_are_no_starts() -> None:
     with later() as shift:
-        start(flows.napping, "flow.paced", 3)
+        start(limited.napping, "flow.paced", 3)
         finish(claim(10))
-        start(flows.napping, "flow.paced", 3)
+        start(limited.napping, "flow.paced", 3)
         shift(24 * 3600 - 1)
         finish(claim(10))
         shift(2)
@@ -130,7 +130,7 @@ def test_later_turns_are_no_starts() -> None:
 
 
 def test_a_paused_queue_admits_nothing_until_it_is_resumed() -> None:
-    start(flows.one, "flow.three", 2)
+    start(limited.one, "flow.three", 2)
     [_one] = claim(1)
     QueueLimit.objects.using(USING).filter(name="flow.three").update(paused=True)
     assert claim(10) == []
@@ -139,9 +139,9 @@ def test_a_paused_queue_admits_nothing_until_it_is_resumed() -> None:
 
 
 def test_tenants_take_turns_whatever_one_of_them_has_waiting() -> None:
-    start(flows.one, "flow.three", 40, tenant="noisy")
+    start(limited.one, "flow.three", 40, tenant="noisy")
     for tenant in ("a", "b"):
-        start(flows.one, "flow.three", 1, tenant=tenant)
+        start(limited.one, "flow.three", 1, tenant=tenant)
     admitted = claim(3)
     assert {claimed.row["tenant"] for claimed in admitted} == {"noisy", "a", "b"}
 
@@ -149,8 +149,8 @@ def test_tenants_take_turns_whatever_one_of_them_has_waiting() -> None:
 def test_the_newest_first_where_the_queue_says_so_and_priority_before_it() -> None:
     texts = ["first", "second", "third"]
     for text in texts:
-        start(flows.one, "flow.newest", 1, text)
-    start(flows.one, "flow.newest", 1, "urgent", priority=1)
+        start(limited.one, "flow.newest", 1, text)
+    start(limited.one, "flow.newest", 1, "urgent", priority=1)
     order = []
     while claims := claim(1):
         order.append(claims[0].row["encoded_input"])
@@ -164,7 +164,7 @@ def test_the_newest_first_where_the_queue_says_so_and_priority_before_it() -> No
 
 
 def test_what_an_operator_changed_stays_until_the_declaration_changes() -> None:
-    start(flows.one, "flow.three", 10)
+    start(limited.one, "flow.three", 10)
     claim(1)
     QueueLimit.objects.using(USING).filter(name="flow.three").update(concurrency=5)
     assert len(claim(10)) == 4
@@ -172,7 +172,7 @@ def test_what_an_operator_changed_stays_until_the_declaration_changes() -> None:
 
 def test_work_from_before_the_limits_takes_part_in_them() -> None:
     QueueLimit.objects.using(USING).all().delete()
-    start(flows.one, "flow.three", 5)
+    start(limited.one, "flow.three", 5)
     assert not DispatchHint.objects.using(USING).exclude(lane="").exists()
     from django_durable.dispatch.flow_queue import forget
 
@@ -181,15 +181,15 @@ def test_work_from_before_the_limits_takes_part_in_them() -> None:
 
 
 def test_a_steps_limit_is_the_queue_that_its_attempts_wait_in() -> None:
-    named = step(limit=flows.two)(flows.elsewhere.func)
+    named = step(limit=limited.two)(limited.elsewhere.func)
     assert (named.options.limit, named.options.queue) == ("flow.two", "flow.two")
     with pytest.raises(ValueError, match="waits in that queue"):
-        step(limit="flow.two", queue="other")(flows.elsewhere.func)
-    assert flows.one.using(queue=flows.two).start().queue == "flow.two"
+        step(limit="flow.two", queue="other")(limited.elsewhere.func)
+    assert limited.one.using(queue=limited.two).start().queue == "flow.two"
 
 
 def test_what_waits_for_a_limit_is_no_finding() -> None:
-    start(flows.one, "flow.single", 2)
+    start(limited.one, "flow.single", 2)
     claim()
     DispatchHint.objects.using(USING).filter(token=None).update(due_at="2000-01-01T00:00:00Z")
     assert [one.code for one in examine() if one.code == "overdue"] == []
@@ -197,7 +197,7 @@ def test_what_waits_for_a_limit_is_no_finding() -> None:
 
 def test_the_testing_kit_goes_on_to_when_a_rate_admits_the_next() -> None:
     with DurableKit() as durable:
-        executions = start(flows.one, "flow.paced", 7)
+        executions = start(limited.one, "flow.paced", 7)
         durable.run_until_idle()
     for execution in executions:
         execution.refresh_from_db()
@@ -205,13 +205,13 @@ def test_the_testing_kit_goes_on_to_when_a_rate_admits_the_next() -> None:
 
 
 def test_a_message_takes_the_next_one_of_its_queue_and_nothing_where_there_is_no_room() -> None:
-    start(flows.one, "flow.newest", 1, "older")
-    start(flows.one, "flow.newest", 1, "newer")
+    start(limited.one, "flow.newest", 1, "older")
+    start(limited.one, "flow.newest", 1, "newer")
     older, newer = DispatchHint.objects.using(USING).order_by("due_at").values_list("pk", flat=True)
     assert run_hint(older) is True
     assert list(DispatchHint.objects.using(USING).values_list("pk", flat=True)) == [older], "the newest goes first"
     [held] = claim()
-    start(flows.one, "flow.newest", 1, "third")
+    start(limited.one, "flow.newest", 1, "third")
     [waiting] = DispatchHint.objects.using(USING).filter(token=None).values_list("pk", flat=True)
     assert run_hint(waiting) is False
     assert rooms_left(USING)["flow.newest"] == 0

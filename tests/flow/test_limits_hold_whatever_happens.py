@@ -19,7 +19,7 @@ from django_durable.engine.transitions.leave import Pages, release
 from django_durable.models import DispatchHint, Execution, QueueLimit, QueueStart
 from django_durable.runtime.claim_run import run_claim
 from tests.driving import USING, claim, lease_of
-from tests.flow import flows
+from tests.flow import limited
 
 pytestmark = pytest.mark.usefixtures("queues")
 
@@ -71,7 +71,7 @@ class Queue(RuleBasedStateMachine):
     @rule(tenant=st.sampled_from(TENANTS), priority=st.integers(-2, 2), count=st.integers(1, 3))
     def start(self, tenant: str, priority: int, count: int) -> None:
         for _ in range(count):
-            flows.one.using(queue=self.queue, tenant=tenant, priority=priority).start()
+            limited.one.using(queue=self.queue, tenant=tenant, priority=priority).start()
 
     @rule(limit=st.integers(1, 5))
     def admit(self, limit: int) -> None:
