@@ -25,7 +25,7 @@ from django_durable.payloads import encode
 from django_durable.rest.bodies import CancelBody, DecideBody, ForkBody, ReasonBody, SignalBody, UpdateBody
 from django_durable.rest.idempotency import idempotency_key, refuse_other_message
 from django_durable.rest.representations import Forked, Message, Outcome, UpdateAnswer
-from django_durable.rest.schemas import IDEMPOTENT, VALUES, documented
+from django_durable.rest.schemas import ID, IDEMPOTENT, VALUES, documented
 from django_durable.rest.view import DurableViewSet
 
 __all__ = ["ExecutionVerbs"]
@@ -47,7 +47,7 @@ class ExecutionVerbs(DurableViewSet):
         "fork": "fork",
     }
 
-    @documented("Send a signal.", Message, body=SignalBody, parameters=[IDEMPOTENT], refusals=[*MISSING, 422])
+    @documented("Send a signal.", Message, body=SignalBody, parameters=[ID, IDEMPOTENT], refusals=[*MISSING, 422])
     @action(detail=True, methods=["post"])
     def signal(self, request: Request, pk: str) -> Response:
         body = self.body(SignalBody)
@@ -65,7 +65,7 @@ class ExecutionVerbs(DurableViewSet):
         UpdateAnswer,
         body=UpdateBody,
         more={202: OpenApiResponse(UpdateAnswer, description="It is accepted, and not answered in time.")},
-        parameters=[IDEMPOTENT, VALUES],
+        parameters=[ID, IDEMPOTENT, VALUES],
         refusals=[*MISSING, 422],
         operation_id="executions_update",
     )
@@ -89,7 +89,7 @@ class ExecutionVerbs(DurableViewSet):
         answer["reply"] = values.value(encode(reply, where="the reply"))
         return Response(UpdateAnswer(answer).data)
 
-    @documented("Cancel it, after its undo steps.", Outcome, body=CancelBody, refusals=MISSING)
+    @documented("Cancel it, after its undo steps.", Outcome, body=CancelBody, parameters=[ID], refusals=MISSING)
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
         body = self.body(CancelBody)
@@ -98,7 +98,7 @@ class ExecutionVerbs(DurableViewSet):
             raise InvalidTransition(f"execution {execution.pk} is {execution.status}; there is nothing to cancel")
         return self._told(execution)
 
-    @documented("Retry what ended in failure.", Outcome, body=ReasonBody, refusals=MISSING)
+    @documented("Retry what ended in failure.", Outcome, body=ReasonBody, parameters=[ID], refusals=MISSING)
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
         body = self.body(ReasonBody)
@@ -106,7 +106,7 @@ class ExecutionVerbs(DurableViewSet):
         retry(execution, actor=self.actor, reason=body["reason"])
         return self._told(execution)
 
-    @documented("Stop it at its next position.", Outcome, body=ReasonBody, refusals=MISSING)
+    @documented("Stop it at its next position.", Outcome, body=ReasonBody, parameters=[ID], refusals=MISSING)
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str) -> Response:
         body = self.body(ReasonBody)
@@ -114,7 +114,7 @@ class ExecutionVerbs(DurableViewSet):
         pause(execution, actor=self.actor, reason=body["reason"])
         return self._told(execution)
 
-    @documented("Let it go on.", Outcome, body=ReasonBody, refusals=MISSING)
+    @documented("Let it go on.", Outcome, body=ReasonBody, parameters=[ID], refusals=MISSING)
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
         body = self.body(ReasonBody)
@@ -122,7 +122,7 @@ class ExecutionVerbs(DurableViewSet):
         resume(execution, actor=self.actor, reason=body["reason"])
         return self._told(execution)
 
-    @documented("Approve or reject what it asks for.", Outcome, body=DecideBody, refusals=MISSING)
+    @documented("Approve or reject what it asks for.", Outcome, body=DecideBody, parameters=[ID], refusals=MISSING)
     @action(detail=True, methods=["post"])
     def decide(self, request: Request, pk: str) -> Response:
         body = self.body(DecideBody)
@@ -134,7 +134,12 @@ class ExecutionVerbs(DurableViewSet):
         return self._told(execution)
 
     @documented(
-        "Try the rest of it again, in an execution of its own.", Forked, body=ForkBody, status=201, refusals=MISSING
+        "Try the rest of it again, in an execution of its own.",
+        Forked,
+        body=ForkBody,
+        status=201,
+        parameters=[ID],
+        refusals=MISSING,
     )
     @action(detail=True, methods=["post"])
     def fork(self, request: Request, pk: str) -> Response:

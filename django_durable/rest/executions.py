@@ -27,7 +27,7 @@ from django_durable.rest.idempotency import idempotency_key
 from django_durable.rest.paging import Listing
 from django_durable.rest.problem import BadInput
 from django_durable.rest.representations import Checkpoint, ExecutionDetail, ExecutionRow, Result, ValueShown
-from django_durable.rest.schemas import IDEMPOTENT, IF_NONE_MATCH, PAGED, VALUES, documented, filters_of, page_of
+from django_durable.rest.schemas import ID, IDEMPOTENT, IF_NONE_MATCH, PAGED, VALUES, documented, filters_of, page_of
 from django_durable.rest.starting import begin
 
 __all__ = ["ExecutionViewSet"]
@@ -86,7 +86,7 @@ class ExecutionViewSet(ExecutionVerbs):
         "One execution.",
         ExecutionDetail,
         more=UNCHANGED,
-        parameters=[VALUES, IF_NONE_MATCH],
+        parameters=[ID, VALUES, IF_NONE_MATCH],
         refusals=[404],
     )
     def retrieve(self, request: Request, pk: str) -> Response:
@@ -95,7 +95,7 @@ class ExecutionViewSet(ExecutionVerbs):
     @documented(
         "What happened at each position.",
         page_of(Checkpoint, "HistoryPage"),
-        parameters=[VALUES, *PAGED],
+        parameters=[ID, VALUES, *PAGED],
         refusals=[404],
     )
     @action(detail=True)
@@ -106,7 +106,7 @@ class ExecutionViewSet(ExecutionVerbs):
     @documented(
         "The executions that it has started as children.",
         page_of(ExecutionRow, "ChildPage"),
-        parameters=PAGED,
+        parameters=[ID, *PAGED],
         refusals=[404],
     )
     @action(detail=True)
@@ -125,7 +125,7 @@ class ExecutionViewSet(ExecutionVerbs):
         "How it has ended, if it has.",
         Result,
         more={202: OpenApiResponse(Result, description="It has not ended."), **UNCHANGED},
-        parameters=[WAIT, VALUES, IF_NONE_MATCH],
+        parameters=[ID, WAIT, VALUES, IF_NONE_MATCH],
         refusals=[404],
     )
     @action(detail=True)
@@ -139,7 +139,7 @@ class ExecutionViewSet(ExecutionVerbs):
         "What the workflow last published under this key.",
         ValueShown,
         more=UNCHANGED,
-        parameters=[VALUES, IF_NONE_MATCH],
+        parameters=[ID, VALUES, IF_NONE_MATCH],
         refusals=[404],
     )
     @action(detail=True, url_path="values/(?P<key>.+)", url_name="value")

@@ -8,7 +8,9 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, inline_serializer
+from drf_spectacular.helpers import forced_singular_serializer
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
 from django_durable.rest.idempotency import HEADER
@@ -16,7 +18,7 @@ from django_durable.rest.paging import CURSOR, LARGEST_PAGE, PAGE, SIZE
 from django_durable.rest.problem import MEDIA_TYPE
 from django_durable.rest.representations import Problem
 
-__all__ = ["IDEMPOTENT", "IF_NONE_MATCH", "PAGED", "VALUES", "documented", "filters_of", "page_of"]
+__all__ = ["ID", "IDEMPOTENT", "IF_NONE_MATCH", "PAGED", "VALUES", "documented", "filters_of", "page_of", "single"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 Serializer = type[serializers.Serializer[Any]]
@@ -37,6 +39,7 @@ REFUSALS: Final = {
 ALWAYS: Final = (400, 401, 403, 405, 429, 503)
 OF_BODIES: Final = (413, 415)
 
+ID: Final = OpenApiParameter("id", UUID, OpenApiParameter.PATH)
 VALUES: Final = OpenApiParameter(
     "values", str, enum=["plain", "tagged"], description="Values as plain JSON, or with their types."
 )
@@ -74,7 +77,7 @@ def documented(
     responses: dict[Any, Any] = {status: answer, **(more or {})}
     for refusal in named:
         responses[(refusal, MEDIA_TYPE)] = OpenApiResponse(Problem, description=REFUSALS[refusal])
-    return extend_schema(
+    describe = extend_schema(
         summary=summary,
         request=body,
         responses=responses,
@@ -82,6 +85,14 @@ def documented(
         filters=False,
         **options,
     )
+
+    def decorate(function: F) -> F:
+        # Whatever DEFAULT_SCHEMA_CLASS of the project is: the one that this document is made with.
+        known: Any = function
+        known.kwargs = {**getattr(function, "kwargs", {}), "schema": AutoSchema}
+        return describe(function)
+
+    return decorate
 
 
 def page_of(row: Serializer, name: str) -> Serializer:
@@ -93,8 +104,14 @@ def page_of(row: Serializer, name: str) -> Serializer:
         ),
         "results": row(many=True),
     }
-    made: Any = inline_serializer(name, fields)
-    return made  # type: ignore[no-any-return]
+    return single(type(name, (serializers.Serializer,), {**fields, "__doc__": "A page of a list."}))
+
+
+def single(serializer: Serializer) -> Serializer:
+    """The serializer for an action that is called ``list`` and answers with one object."""
+    made: Any = forced_singular_serializer
+    singular: Serializer = made(serializer)
+    return singular
 
 
 def filters_of(kind: type[filters.FilterSet]) -> list[OpenApiParameter]:
