@@ -30,7 +30,7 @@ COLUMNS = (
     "execution__workflow",
     "execution__tenant",
 )
-LISTING = Listing(columns=COLUMNS, by="requested_at", descending=False)
+LISTING = Listing(columns=COLUMNS, shown=Approval, by="requested_at", descending=False)
 
 
 class ApprovalViewSet(DurableViewSet):
@@ -53,16 +53,16 @@ class ApprovalViewSet(DurableViewSet):
             self.scope.places(),
             lambda place: filtered(ApprovalFilter, request, self._rows(place.alias)),
             whole=self.scope.tenant is None,
+            read=lambda row: read(row, values),
         )
-        page["results"] = [shown(row, values) for row in page["results"]]
         return Response(page)
 
     def _rows(self, using: str) -> Any:
         return self.scope.narrow(ApprovalRequest.objects.using(using).open(), "execution__tenant")
 
 
-def shown(row: dict[str, Any], values: Values) -> dict[str, Any]:
+def read(row: dict[str, Any], values: Values) -> dict[str, Any]:
     """A request as it goes out; prompt and data are values."""
     named = {name.removeprefix("execution__"): member for name, member in row.items()}
     prompt = row["prompt"] if values.payloads else f"str, {len(row['prompt'])} characters"
-    return {**named, "prompt": prompt, "data": values.value(named.pop("encoded_data"))}
+    return {**named, "prompt": prompt, "data": values.value(row["encoded_data"])}

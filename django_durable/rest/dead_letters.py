@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from django_durable.errors import ExecutionNotFound, InvalidTransition, PlaneUnavailable
 from django_durable.models import DeadLetter, Execution
 from django_durable.operators.retry import retry
+from django_durable.operators.values import Values
 from django_durable.planes.places import Place, ask
 from django_durable.rest import representations
 from django_durable.rest.bodies import ReasonBody
@@ -34,11 +35,12 @@ COLUMNS = (
     "correlation_id",
     "status",
     "recoveries",
+    "encoded_error",
     "created_at",
     "retried_at",
     "retried_by",
 )
-LISTING = Listing(columns=COLUMNS, by="created_at")
+LISTING = Listing(columns=COLUMNS, shown=representations.DeadLetter, by="created_at")
 LARGEST = 2**63 - 1
 ID = OpenApiParameter("id", {"type": "integer", "minimum": 1}, OpenApiParameter.PATH)
 PLANE = OpenApiParameter("plane", str, description="Where several planes have a letter of this id.")
@@ -58,11 +60,13 @@ class DeadLetterViewSet(DurableViewSet):
     def list(self, request: Request) -> Response:
         check_parameters(request, DeadLetterFilter)
         filtered(DeadLetterFilter, request, DeadLetter.objects.none())
+        values = Values(payloads=self.payloads)
         page = LISTING.page(
             request,
             self.scope.places(),
             lambda place: filtered(DeadLetterFilter, request, self._rows(place)),
             whole=self.scope.tenant is None,
+            read=lambda row: {**row, "error": values.error(row["encoded_error"], status=row["status"])},
         )
         return Response(page)
 

@@ -32,10 +32,13 @@ from django_durable.rest.starting import begin
 
 __all__ = ["ExecutionViewSet"]
 
-COLUMNS = tuple(map(str, ExecutionRow().fields))
-DERIVED = {"awaiting", "input", "output", "error", "unread"}
+COLUMNS = tuple(name for name in map(str, ExecutionRow().fields) if name != "plane")
+DERIVED = {"plane", "awaiting", "input", "output", "error", "unread"}
 MORE = tuple(name for name in map(str, ExecutionDetail().fields) if name not in DERIVED)
-NEWEST_FIRST, OLDEST_FIRST = Listing(columns=COLUMNS), Listing(columns=COLUMNS, descending=False)
+NEWEST_FIRST, OLDEST_FIRST = (
+    Listing(columns=COLUMNS, shown=ExecutionRow),
+    Listing(columns=COLUMNS, shown=ExecutionRow, descending=False),
+)
 UNCHANGED = {304: OpenApiResponse(description="Nothing has changed.")}
 WAIT = OpenApiParameter(
     "wait", {"type": "number", "minimum": 0, "maximum": LONGEST_WAIT}, description="Wait so many seconds for the end."

@@ -38,7 +38,7 @@ COLUMNS = (
     "failures",
     "category",
 )
-LISTING = Listing(columns=COLUMNS, descending=False)
+LISTING = Listing(columns=COLUMNS, shown=Hint, descending=False)
 
 
 class HintViewSet(DurableViewSet):
@@ -60,8 +60,8 @@ class HintViewSet(DurableViewSet):
             [Place(plane="", alias=spine_alias())],
             lambda place: filtered(HintFilter, request, DispatchHint.objects.using(place.alias).all()),
             whole=False,
+            read=read,
         )
-        page["results"] = [shown(row) for row in page["results"]]
         return Response(page)
 
     @documented("Give a parked hint another chance.", Hint, body=ReasonBody, parameters=[ID], refusals=[404, 409])
@@ -70,17 +70,15 @@ class HintViewSet(DurableViewSet):
         self.check_whole_installation()
         body = self.body(ReasonBody)
         hint = requeue(pk, actor=self.actor, reason=body["reason"])
-        return Response(shown({name: getattr(hint, name) for name in COLUMNS}))
+        return Response(Hint(read({name: getattr(hint, name) for name in COLUMNS})).data)
 
 
-def shown(row: dict[str, Any]) -> dict[str, Any]:
+def read(row: dict[str, Any]) -> dict[str, Any]:
     """A hint as it goes out, without the token that its holder works under."""
     leased = row["token"] is not None
-    named = {
+    return {
         **row,
         "kind": DispatchHint.Kind(row["kind"]).name.lower(),
         "state": "leased" if leased else DispatchHint.State(row["state"]).name.lower(),
         "position": None if row["position"] < 0 else row["position"],
     }
-    shown: dict[str, Any] = Hint(named).data
-    return shown

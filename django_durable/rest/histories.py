@@ -11,6 +11,7 @@ from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import WHOLE
 from django_durable.operators.values import Values
 from django_durable.rest.paging import CURSOR, envelope, page_size, wrong_cursor
+from django_durable.rest.representations import Checkpoint as Shown
 
 __all__ = ["history_page"]
 
@@ -39,7 +40,7 @@ def history_page(request: Request, execution: Execution[Any], values: Values) ->
     found = list(rows.order_by("position", "item").values(*COLUMNS)[: size + 1])
     page = found[:size]
     following = f"{page[-1]['position']}.{page[-1]['item']}" if len(found) > size else None
-    return envelope(request, [shown(row, values) for row in page], following)
+    return envelope(request, Shown([read(row, values) for row in page], many=True).data, following)
 
 
 def read_place(text: str) -> tuple[int, int]:
@@ -54,7 +55,7 @@ def read_place(text: str) -> tuple[int, int]:
     return position, item
 
 
-def shown(row: dict[str, Any], values: Values) -> dict[str, Any]:
+def read(row: dict[str, Any], values: Values) -> dict[str, Any]:
     """A checkpoint as it goes out: the keys of ``Execution.history()``, and the item of a map."""
     return {
         **{name: row[name] for name in ("position", "kind", "name", "status", "started_at", "finished_at")},

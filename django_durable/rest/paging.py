@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
@@ -30,6 +31,7 @@ class Listing:
     """How one kind of row is listed: in the order of ``id`` on each place, and of ``by`` between the places."""
 
     columns: tuple[str, ...]
+    shown: type[serializers.Serializer[Any]]
     by: str = "id"
     descending: bool = True
 
@@ -40,11 +42,12 @@ class Listing:
         rows: Callable[[Place], QuerySet[Any, Any]],
         *,
         whole: bool,
+        read: Callable[[Row], Row] = lambda row: row,
     ) -> Row:
         """One page as it is sent: ``next``, ``unavailable`` and ``results``. One query a place.
 
         ``whole``: for an operator of the whole installation, who is told the plane of each row and the planes that
-        gave no answer. For anybody else that is ``PlaneUnavailable``.
+        gave no answer. For anybody else that is ``PlaneUnavailable``. ``read`` makes of a row what is shown of it.
         """
         size = page_size(request)
         positions = self._read(request, places, rows)
@@ -61,7 +64,7 @@ class Listing:
             label = row.pop("place")
             if whole:
                 row["plane"] = label
-        return envelope(request, page, following, answers.away)
+        return envelope(request, self.shown([read(row) for row in page], many=True).data, following, answers.away)
 
     def _of(
         self,

@@ -17,7 +17,7 @@ class VerbPermission(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         """Whether the user holds it. A method that the address does not have is left to the answer 405."""
-        if view.action is None:
+        if view.action in (None, "metadata"):
             return True
         verb = view.verbs.get(view.action)
         return verb is not None and bool(request.user) and may(request.user, verb)

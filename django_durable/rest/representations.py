@@ -64,6 +64,7 @@ class ExecutionRow(Out):
     finished_at = Time(allow_null=True)
     wake_at = Time(allow_null=True)
     deadline = Time(allow_null=True)
+    plane = Text(required=False, help_text="In lists, for operators of the whole installation.")
 
 
 class Unread(Out):
@@ -144,7 +145,7 @@ class Message(Out):
 class UpdateAnswer(Message):
     """An update, and its reply where one was waited for and came."""
 
-    reply = Value(allow_null=True, required=False)
+    reply = Value(required=False)
 
 
 class Effect(Out):
@@ -187,7 +188,7 @@ class DeadLetter(Out):
     correlation_id = Text(allow_blank=True)
     status = serializers.ChoiceField(choices=["failed", "timed_out", "dead"])
     recoveries = Whole()
-    error_type = Text(allow_blank=True)
+    error = serializers.DictField(child=Value(), allow_null=True)
     created_at = Time()
     retried_at = Time(allow_null=True)
     retried_by = Text(allow_blank=True)
