@@ -21,8 +21,6 @@ class CallbackViewSet(DurableViewSet):
     """The address is ``Callback.url``."""
 
     verbs: ClassVar[dict[str, str]] = {}
-    lookup_field = "token"
-    lookup_value_regex = "[^/]+"
 
     def get_authenticators(self) -> list[Any]:
         """None: nobody signs in, so no session's cookie counts and no CSRF token is due."""

@@ -23,6 +23,7 @@ SETTINGS: dict[str, Any] = {
     "DESCRIPTION": "Durable executions: start them, look at them, act on them.",
     "VERSION": django_durable.__version__,
     "COMPONENT_SPLIT_REQUEST": False,
+    "ENFORCE_NON_BLANK_FIELDS": True,
     "SCHEMA_PATH_PREFIX": "",
     "SCHEMA_PATH_PREFIX_TRIM": False,
     "PREPROCESSING_HOOKS": [],
@@ -41,6 +42,10 @@ def document(server: str = "/") -> dict[str, Any]:
     # The settings are the process's: two documents at a time would be made with each other's.
     with making, patched_settings({**SETTINGS, "SERVERS": [{"url": server}]}):
         made: dict[str, Any] = generator(urlconf=URLCONF).get_schema(request=None, public=True)
+    for name, schema in made["components"]["schemas"].items():
+        if name.endswith("Body"):
+            schema["additionalProperties"] = False
+    made["components"]["schemas"]["CallbackBody"]["not"] = {"required": ["value", "error"]}
     return made
 
 

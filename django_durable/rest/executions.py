@@ -145,9 +145,11 @@ class ExecutionViewSet(ExecutionVerbs):
         parameters=[ID, VALUES, IF_NONE_MATCH],
         refusals=[404],
     )
-    @action(detail=True, url_path="values/(?P<key>.+)", url_name="value")
+    @action(detail=True, url_path=r"values/(?P<key>[\s\S]+)", url_name="value")
     def published_value(self, request: Request, pk: str, key: str) -> Response:
-        stored = stored_value(self.scope.find(pk), key)
+        execution = self.scope.find(pk)
+        # No database holds a NUL in a name, and PostgreSQL would not even look.
+        stored = None if "\x00" in key else stored_value(execution, key)
         if stored is None:
             raise exceptions.NotFound("It has published nothing under this key.")
         return self.conditional({"key": key, "value": self.values.value(stored)}, ValueShown)

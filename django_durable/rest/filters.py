@@ -120,6 +120,9 @@ def check_parameters(request: Request, kind: type[filters.FilterSet] | None, *mo
         raise BadInput(
             {name: [f"There is no such parameter; there are {', '.join(sorted(known))}."] for name in unknown}
         )
+    empty = [name for name, text in request.query_params.items() if not text]
+    if empty:
+        raise BadInput({name: ["must not be empty"] for name in empty})
     _check_tag(request.query_params.get("tag"))
 
 

@@ -39,12 +39,13 @@ REFUSALS: Final = {
 ALWAYS: Final = (400, 401, 403, 405, 429, 503)
 OF_BODIES: Final = (413, 415)
 
+SOME: Final = {"type": "string", "minLength": 1}
 ID: Final = OpenApiParameter("id", UUID, OpenApiParameter.PATH)
 VALUES: Final = OpenApiParameter(
     "values", str, enum=["plain", "tagged"], description="Values as plain JSON, or with their types."
 )
 PAGED: Final = [
-    OpenApiParameter(CURSOR, str, description="Where the page begins: from the page before."),
+    OpenApiParameter(CURSOR, SOME, description="Where the page begins: from the page before."),
     OpenApiParameter(SIZE, {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE}),
 ]
 IDEMPOTENT: Final = OpenApiParameter(
@@ -129,4 +130,6 @@ def _parameter(name: str, one: filters.Filter) -> OpenApiParameter:
         return OpenApiParameter(name, UUID, description=told)
     if isinstance(one, filters.IsoDateTimeFilter):
         return OpenApiParameter(name, datetime, description=told)
-    return OpenApiParameter(name, str, description=told, enum=choices or None)
+    if choices:
+        return OpenApiParameter(name, str, description=told, enum=choices)
+    return OpenApiParameter(name, SOME, description=told)

@@ -63,6 +63,7 @@ class DurableViewSet(ViewSet):
     parser_classes = (BodyParser,)
     content_negotiation_class = OnlyJson
     metadata_class = None
+    lookup_value_regex = "[^/]+"
     schema = AutoSchema()
     throttle_scope: str
 
