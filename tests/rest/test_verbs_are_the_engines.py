@@ -13,6 +13,8 @@ from django.db import connections
 
 from django_durable import Execution
 from django_durable.models import DeadLetter, DispatchHint, Message, OperatorAction, OperatorNote
+from django_durable.operators.result import wait_for_result
+from django_durable.rest import executions
 from tests.driving import USING, drain, make_due
 from tests.rest import flows
 from tests.rest.flows import order, run
@@ -299,12 +301,19 @@ def test_result_is_there_or_not_yet() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_result_waits_for_the_end_outside_of_any_transaction() -> None:
+def test_result_waits_for_the_end_outside_of_any_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     execution, root = run("wait"), superuser()
+    waits = threading.Event()
+
+    def wait(one: Execution[Any], timeout: float) -> Any:
+        waits.set()
+        return wait_for_result(one, timeout)
+
+    monkeypatch.setattr(executions, "wait_for_result", wait)
 
     def end() -> None:
         try:
-            time.sleep(0.2)
+            waits.wait(20)
             execution.signal("go", "done")
             drain()
         finally:
@@ -318,6 +327,7 @@ def test_result_waits_for_the_end_outside_of_any_transaction() -> None:
     try:
         answer = root.get(of(execution, "result") + "?wait=20")
     finally:
+        waits.set()
         other.join()
         for alias, before in atomic.items():
             connections[alias].settings_dict["ATOMIC_REQUESTS"] = before
