@@ -18,7 +18,6 @@ from django_durable.errors import (
     ExecutionNotFound,
     PayloadTooLarge,
     PlaneUnavailable,
-    QueueFull,
     TenantRequired,
     UndecodableValue,
     UnknownTenant,
@@ -37,9 +36,10 @@ STATUSES: Final[tuple[tuple[tuple[type[DurableError], ...], int], ...]] = (
     ((PayloadTooLarge,), 413),
     ((UnserializableValue, UndecodableValue, TenantRequired), 400),
     ((UpdateRejected,), 422),
-    ((QueueFull,), 429),
     ((DurableError,), 409),
 )
+BY_CODE: Final = {"queue_full": 429}
+"""Of errors that nothing raises yet."""
 RETRY_AFTER: Final = "5"
 """Seconds until an outage may be over."""
 
@@ -82,7 +82,8 @@ def problem_of(error: Exception, path: str) -> Response | None:
 
 
 def _of_engine(error: DurableError, path: str) -> Response:
-    status = next(status for classes, status in STATUSES if isinstance(error, classes))
+    found = next(status for classes, status in STATUSES if isinstance(error, classes))
+    status = BY_CODE.get(error.code, found)
     if isinstance(error, PlaneUnavailable):
         # Its text may name databases: that is for the log.
         return _unavailable(
