@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from django_durable.authoring.options import PRIORITIES
+from django_durable.engine.transitions.hint_lease import LEVELS
 from django_durable.rest.fields import Flag, Moment, Name, Text, Value, Whole
 
 __all__ = [
@@ -40,7 +40,7 @@ class StartBody(Body):
     version = Name(required=False, allow_null=True, max_length=64, help_text="By default the newest.")
     tags = serializers.DictField(child=Value(), required=False, help_text="Texts, whole numbers, true and false.")
     run_after = Moment(required=False, allow_null=True)
-    priority = Whole(required=False, allow_null=True, min_value=PRIORITIES[0], max_value=PRIORITIES[-1])
+    priority = Whole(required=False, allow_null=True, min_value=min(LEVELS), max_value=max(LEVELS))
     correlation_id = Name(required=False, allow_blank=True)
 
 
