@@ -28,6 +28,8 @@ BROKER = $(PY) -m testproject.services.valkey
 PLAIN_TIERS = $(wildcard tests/unit tests/typing)
 DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/flow tests/properties tests/crash tests/processes tests/celery \
 	tests/admin tests/docs)
+DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/properties tests/crash tests/processes tests/celery \
+	tests/admin tests/rest tests/docs)
 
 POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/flow tests/properties
 

@@ -12,6 +12,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 
 from django_durable.conf import Config, read_settings
+from django_durable.showing import shown
 
 _IDS = {
     "shape": "durable.E001",
@@ -29,6 +30,13 @@ _PATH_KEYS = (
 )
 
 
+_REST_METHODS = {
+    "REST_PERMISSION_CLASSES": "has_permission",
+    "REST_AUTHENTICATION_CLASSES": "authenticate",
+    "REST_THROTTLE_CLASSES": "allow_request",
+}
+
+
 def check_settings(app_configs: object, **kwargs: Any) -> list[CheckMessage]:
     """Every fault of ``settings.DURABLE``, one message each."""
     config, problems = read_settings()
@@ -36,6 +44,7 @@ def check_settings(app_configs: object, **kwargs: Any) -> list[CheckMessage]:
         *(Error(each.message(_), hint=each.hint(_), id=_IDS[each.fault]) for each in problems),
         *_unknown_aliases(config),
         *_broken_paths(config),
+        *_wrong_rest_classes(config),
         *_broken_retry(config.default_retry),
         *_doubtful_values(config),
     ]
@@ -79,6 +88,22 @@ def _why_unusable(path: str, *, must_be_callable: bool) -> str | None:
     return None if callable(found) or not must_be_callable else _("it is not callable")
 
 
+def _wrong_rest_classes(config: Config) -> Iterator[CheckMessage]:
+    """Classes that can be imported and are of another kind: a throttle among the permissions."""
+    for key, method in _REST_METHODS.items():
+        for named in getattr(config, key.lower()) or ():
+            if isinstance(named, str) and _why_unusable(named, must_be_callable=True) is not None:
+                continue  # told already
+            found = import_string(named) if isinstance(named, str) else named
+            if not callable(getattr(found, method, None)):
+                yield Error(
+                    _("DURABLE['%(key)s'] names %(class)s, which has no method %(method)s().")
+                    % {"key": key, "class": shown(named), "method": method},
+                    hint=_("Give classes of Django REST framework's kind, or leave the key out."),
+                    id="durable.E009",
+                )
+
+
 def _broken_retry(value: object | None) -> Iterator[CheckMessage]:
     module = sys.modules.get("django_durable.authoring.retry")
     if module is None or value is None or isinstance(value, module.Retry):
@@ -108,6 +133,12 @@ def _doubtful_values(config: Config) -> Iterator[CheckMessage]:
             _("DURABLE['REST_PERMISSION_CLASSES'] is empty: the REST API is open to everybody."),
             hint=_("Leave the key out for a check of the model permissions, or name your own classes."),
             id="durable.W002",
+        )
+    if config.rest_throttle_classes == ():
+        yield Warning(
+            _("DURABLE['REST_THROTTLE_CLASSES'] is empty: anybody may guess callback tokens as fast as they can."),
+            hint=_("Leave the key out for limits by scope, or name your own classes."),
+            id="durable.W004",
         )
     for alias in sorted(set(config.planes.values())):
         planes = sorted(plane for plane in config.planes if config.planes[plane] == alias)

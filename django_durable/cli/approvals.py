@@ -9,10 +9,10 @@ from django_durable.cli.exits import Exit, refusal, usage
 from django_durable.cli.operate import OperatorVerb
 from django_durable.cli.options import LARGEST_PAGE, PAGE, Options, add_paging, add_payloads
 from django_durable.cli.output import Output
-from django_durable.cli.values import Values
 from django_durable.cli.verb import Verb
 from django_durable.errors import DurableError
 from django_durable.models import ApprovalRequest, Execution
+from django_durable.operators.values import Values
 from django_durable.planes.selection import plane_alias
 
 __all__ = ["Decide", "ListApprovals"]

@@ -14,9 +14,9 @@ from django_durable.cli.exits import usage
 from django_durable.cli.options import LARGEST_PAGE, PAGE, Options, add_paging, add_payloads
 from django_durable.cli.output import Output
 from django_durable.cli.places import add_plane_filter, chosen_places
-from django_durable.cli.values import Values
 from django_durable.cli.verb import Verb
 from django_durable.models import DeadLetter
+from django_durable.operators.values import Values
 from django_durable.planes.places import Place, ask
 from django_durable.planes.registry import planes_in_use
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output
-from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
 from django_durable.models import Checkpoint, Execution
+from django_durable.operators.values import Values
 
 __all__ = ["History", "outcome", "read_checkpoints"]
 

@@ -8,9 +8,6 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from django.db.models import Q
-from django.db.models.fields.json import KeyTransform
-
 from django_durable.cli.away import refuse_away
 from django_durable.cli.exits import usage
 from django_durable.cli.options import LARGEST_PAGE, PAGE, Options, add_paging
@@ -18,6 +15,7 @@ from django_durable.cli.output import Output
 from django_durable.cli.places import add_plane_filter, chosen_places
 from django_durable.cli.verb import Verb
 from django_durable.models import Execution, ExecutionQuerySet, Status
+from django_durable.operators.tags import readings, tagged
 from django_durable.planes.places import Place, ask
 from django_durable.planes.registry import planes_in_use
 
@@ -108,21 +106,3 @@ def tags(given: Any) -> list[tuple[str, list[Any]]]:
             raise usage(f"--tag must be NAME=VALUE, not {text!r}")
         found.append((name, readings(value)))
     return found
-
-
-def readings(text: str) -> list[Any]:
-    """``5`` may be the text or the number, ``true`` the text or the bool."""
-    if text in ("true", "false"):
-        return [text, text == "true"]
-    try:
-        return [text, int(text)]
-    except ValueError:
-        return [text]
-
-
-def tagged(rows: ExecutionQuerySet, alias: str, name: str, values: list[Any]) -> ExecutionQuerySet:
-    matches = Q()
-    for value in values:
-        matches |= Q((alias, value))
-    # By the expression, not by a keyword: a name with two underscores would become another lookup.
-    return rows.alias(**{alias: KeyTransform(name, "tags")}).filter(matches)

@@ -13,11 +13,11 @@ from django_durable.cli.migrating import migrate_planes
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output
 from django_durable.cli.places import check_planes
-from django_durable.cli.plane_rows import plane_rows
 from django_durable.cli.verb import Verb
 from django_durable.operators import planes as acts
 from django_durable.operators.epoch import bump_epoch
 from django_durable.operators.move.tenant import move_tenant
+from django_durable.operators.plane_rows import plane_rows
 from django_durable.planes.registry import planes_in_use
 from django_durable.planes.selection import spine_alias
 

@@ -9,11 +9,11 @@ from typing import Any
 from django_durable.cli.history import outcome, read_checkpoints
 from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output, printable
-from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
 from django_durable.models import Checkpoint, DeadLetter, Execution, OperatorNote
 from django_durable.operators.adopt import has_other_source
 from django_durable.operators.unread import unread_messages
+from django_durable.operators.values import Values
 from django_durable.planes.places import place_on
 from django_durable.planes.registry import planes_in_use
 

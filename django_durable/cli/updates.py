@@ -10,10 +10,10 @@ from django.core.exceptions import ValidationError
 from django_durable.cli.exits import Exit, refusal, usage
 from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output
-from django_durable.cli.values import Values
 from django_durable.cli.verb import ExecutionVerb
 from django_durable.errors import DurableError
 from django_durable.models import Execution
+from django_durable.operators.values import Values
 from django_durable.payloads import encode
 
 __all__ = ["Update"]

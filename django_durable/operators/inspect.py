@@ -35,14 +35,14 @@ def _entry(row: Checkpoint) -> dict[str, Any]:
 
 def read_value(execution: Execution[Any], key: str, default: Any) -> Any:
     """The last recorded ``ctx.set_value(key, …)``."""
-    encoded = (
-        Checkpoint.objects.using(execution.using)
-        .filter(execution_id=execution.pk, kind="value", name=key)
-        .order_by("-position")
-        .values_list("encoded_output", flat=True)
-        .first()
-    )
+    encoded = stored_value(execution, key)
     return default if encoded is None else decode(encoded)
+
+
+def stored_value(execution: Execution[Any], key: str) -> str | None:
+    """The same as it is stored; ``None`` where nothing is."""
+    rows = Checkpoint.objects.using(execution.using).filter(execution_id=execution.pk, kind="value", name=key)
+    return rows.order_by("-position").values_list("encoded_output", flat=True).first()
 
 
 def read_budget(execution: Execution[Any]) -> dict[str, Decimal]:

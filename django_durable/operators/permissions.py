@@ -13,6 +13,10 @@ PERMISSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "view": "django_durable.view_execution",
         # Inputs, results, messages, error texts. Without it they show as type and size.
         "view_payload": "django_durable.view_payload",
+        "view_approvals": "django_durable.view_approvalrequest",
+        "view_dead_letters": "django_durable.view_deadletter",
+        "view_hints": "django_durable.view_dispatchhint",
+        "view_planes": "django_durable.view_dataplane",
         "start": "django_durable.start_execution",
         "signal": "django_durable.signal_execution",
         "update": "django_durable.signal_execution",

@@ -14,17 +14,18 @@ from django_durable.operators.chain import current_run
 from django_durable.operators.reload import reload
 
 
-def retry(execution: Execution[Any], *, actor: Any, reason: str) -> None:
+def retry(execution: Execution[Any], *, actor: Any, reason: str, generation: int | None = None) -> None:
     """Reopen a failed, timed out or dead execution; a blocked one is looked at again.
 
+    ``generation``: only while that dead letter is the open one, for whoever acts on a letter and not on a run.
     Raises ``InvalidTransition`` (``actor``: who retried it before), ``ValueError`` for an empty actor.
     """
     refuse_in_body("execution.retry()", "put it into a step")
     by = attribution(actor, reason, required=True)
     with reaching(execution.using):
         current = current_run(reload(execution))
-        if current.status == "blocked":
+        if current.status == "blocked" and generation is None:
             verbs.resume(current.using, current.pk, by)
         else:
-            reopen(current.using, current.pk, by)
+            reopen(current.using, current.pk, by, generation)
         reload(execution)

@@ -52,6 +52,14 @@ def send_update(
         return message if limit is None else _wait_for_reply(execution.using, message, name, limit)
 
 
+def wait_for_reply(execution: Execution[Any], name: str, message: int, *, timeout: float | timedelta) -> Any:
+    """The reply to an update that is stored already. Raises ``TimeoutError``, ``ExecutionClosed``."""
+    _refuse_hopeless_wait(execution, name)
+    limit = time.monotonic() + seconds(timeout, name="timeout")
+    with reaching(execution.using):
+        return _wait_for_reply(execution.using, message, name, limit)
+
+
 def _validate(execution: Execution[Any], name: str, encoded: str) -> None:
     """Ask the workflow's validator, in the sender's process; only here, never at a replay."""
     target = current_run(reload(Execution._base_manager.using(execution.using).get(pk=execution.pk)))

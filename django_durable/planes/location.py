@@ -19,10 +19,7 @@ from django_durable.planes.selection import spine_alias
 
 def locate(id: uuid.UUID | str) -> Execution[Any]:
     """The execution with this id. Raises ``ExecutionNotFound``, also for text that is no UUID."""
-    try:
-        wanted = id if isinstance(id, uuid.UUID) else uuid.UUID(str(id))
-    except ValueError:
-        raise ExecutionNotFound(f"{str(id)[:64]!r} is not an execution id (a UUID)") from None
+    wanted = read_id(id)
     away: list[str] = []
     for alias in _candidates(wanted):
         try:
@@ -42,6 +39,14 @@ def locate(id: uuid.UUID | str) -> Execution[Any]:
             " migrations"
         )
     raise ExecutionNotFound(f"there is no execution {wanted}")
+
+
+def read_id(id: uuid.UUID | str) -> uuid.UUID:
+    """An execution's id out of its text. Raises ``ExecutionNotFound`` for what is none."""
+    try:
+        return id if isinstance(id, uuid.UUID) else uuid.UUID(str(id))
+    except ValueError:
+        raise ExecutionNotFound(f"{str(id)[:64]!r} is not an execution id (a UUID)") from None
 
 
 def _lacks_tables(alias: str) -> bool:

@@ -48,6 +48,13 @@ class Retry:
             raise ValueError("max_attempts must be at least 1.")
 
 
+class Allowing:
+    """Stands in for a permission class of Django REST framework."""
+
+    def has_permission(self, request: object, view: object) -> bool:
+        return True
+
+
 class Rig:
     """A healthy project, to be broken in one place."""
 
@@ -218,6 +225,8 @@ FAULTS: list[tuple[str, str, Callable[[Rig], object]]] = [
     ("durable.E031", "nested", lambda rig: rig.definitions(("nested", "Nested.", "Move it."))),
     ("durable.E032", "signature", lambda rig: rig.definitions(("signature", "No ctx.", "Add it."))),
     ("durable.W001", "short lease", lambda rig: rig.durable(LEASE_SECONDS=0.5)),
+    ("durable.E009", "class of another kind", lambda rig: rig.durable(REST_THROTTLE_CLASSES=[f"{HERE}.Retry"])),
+    ("durable.W004", "no throttle", lambda rig: rig.durable(REST_THROTTLE_CLASSES=[])),
     ("durable.W002", "open API", lambda rig: rig.durable(REST_PERMISSION_CLASSES=[])),
     ("durable.W003", "shared plane", lambda rig: rig.durable(PLANES={"a": "spine", "b": "spine"})),
     ("durable.W010", "request on another database", foreign_requests),
@@ -266,7 +275,7 @@ HEALTHY: dict[str, Callable[[Rig], object]] = {
     "everything set": lambda rig: rig.durable(
         TENANT_RESOLVER=f"{HERE}.named_callable",
         CODECS=[f"{HERE}.NOT_CALLABLE"],
-        REST_PERMISSION_CLASSES=[Retry, f"{HERE}.Retry"],
+        REST_PERMISSION_CLASSES=[Allowing, f"{HERE}.Allowing"],
         RETENTION={"*": 60},
         REDACT=["*token*"],
         LEASE_SECONDS=1,

@@ -28,10 +28,11 @@ from django_durable.sql import assignments, build, execute, field_of, value
 WAITS = ("signal", "update", "event", "any", "approval", "callback-wait")
 
 
-def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
+def reopen(using: str, execution_id: UUID, by: Attribution, generation: int | None = None) -> None:
     """Open fresh budgets, keep what was done, remove what ended the run, and publish.
 
-    Once undo steps of what ended it have begun, only those go on. Raises ``InvalidTransition``: not in a status that
+    Once undo steps of what ended it have begun, only those go on. ``generation``: of the dead letter that has to be
+    the newest. Raises ``InvalidTransition``: not in a status that
     a retry may leave, retried already (``actor`` says by whom), its key is held by a newer run, or it is undone.
     """
 
@@ -42,7 +43,7 @@ def reopen(using: str, execution_id: UUID, by: Attribution) -> None:
             undo_only = undo_began(using, row)
             if undo_only:
                 check_resumable(using, row)
-            letter = _take_letter(using, row, by)
+            letter = _take_letter(using, row, by, generation)
             ended_by = json.loads(row["failed_positions"] or "{}")
             if not undo_only:
                 cut: int | None = ended_by.get("from")
@@ -80,11 +81,13 @@ def _check(using: str, row: Mapping[str, Any]) -> None:
         )
 
 
-def _take_letter(using: str, row: Mapping[str, Any], by: Attribution) -> int | None:
+def _take_letter(using: str, row: Mapping[str, Any], by: Attribution, generation: int | None = None) -> int | None:
     """Close the open letter by a conditional update: of two operators exactly one wins."""
     newest = DeadLetter.objects.using(using).filter(execution_id=row["id"]).order_by("-generation").first()
     if newest is None:
         return None
+    if generation not in (None, newest.generation):
+        raise InvalidTransition(f"execution {row['id']} has a newer dead letter than #{generation}")
     connection = connections[using]
     won = execute(
         using,
