@@ -2,11 +2,13 @@
 
 They show executions, dead letters, dispatch, queues with limits and operators' actions, and offer the verbs retry,
 cancel, pause and resume: the same functions that code and command line call. They write no row themselves.
+They show executions, dead letters, dispatch and operators' actions, and offer the verbs: the same functions that
+code, REST and command line call. They write no row themselves.
 
-One module a noun: ``execution`` (list, page, verbs) stands on ``dossier`` (what the page shows), ``acts`` (the
-verbs) and ``confirmation``; all lists stand on ``read_only``, ``change_list`` and ``paging``, which never count;
-``reader`` decides which stored values a user sees, ``scope`` which tenant's rows. A project with an admin site of
-its own registers the classes there.
+One module a noun: ``execution`` (list, page, verbs) stands on ``dossier`` (what the page shows), ``offered`` (the
+verbs, of ``acts`` and ``acts_told``, with their ``forms``) and ``confirmation``; all lists stand on ``read_only``,
+``change_list`` and ``paging``, which never count; ``reader`` decides which stored values a user sees, ``scope``
+which tenant's rows. A project with an admin site of its own registers the classes there.
 """
 
 from __future__ import annotations

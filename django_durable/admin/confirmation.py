@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
 from django_durable.admin.acts import Act
 from django_durable.admin.columns import status_badge
@@ -22,24 +22,12 @@ from django_durable.models import Execution
 if TYPE_CHECKING:
     from django_durable.admin.read_only import ReadOnlyAdmin
 
-__all__ = ["CONFIRMED", "Confirmation", "ReasonForm"]
+__all__ = ["CONFIRMED", "Confirmation"]
 
 CONFIRMED: Final = "confirmed"
 """The parameter that tells the second request of a list's action from the first."""
 TOLD: Final = 10
 """Messages of one kind; of more only their number is told."""
-
-
-class ReasonForm(forms.Form):
-    """Why: kept with who and when."""
-
-    reason = forms.CharField(
-        label=gettext_lazy("Reason"),
-        help_text=gettext_lazy("Kept with your name in the execution's notes."),
-        max_length=2000,
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "cols": 60, "class": "vLargeTextField"}),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +41,11 @@ class Confirmation:
     """Where "no" leads to."""
     from_list: bool = False
 
-    def ask(self, request: HttpRequest, form: ReasonForm) -> HttpResponse:
+    def form(self, data: Any = None) -> forms.Form:
+        """What the verb has to be told: empty, or as it was sent."""
+        return self.act.form(data, executions=list(self.executions))  # type: ignore[call-arg]
+
+    def ask(self, request: HttpRequest, form: forms.Form) -> HttpResponse:
         """The page: what will change, and why it should. Changes nothing."""
         title = self._title()
         targets = [
@@ -76,14 +68,14 @@ class Confirmation:
         }
         return TemplateResponse(request, "admin/django_durable/confirmation.html", context)
 
-    def carry_out(self, request: HttpRequest, reason: str) -> None:
+    def carry_out(self, request: HttpRequest, told: Mapping[str, Any]) -> None:
         """Do it to each of them by itself, and leave a message for every outcome."""
         won: list[str] = []
         lost: list[str] = []
         for execution in self.executions:
             try:
-                won.append(self.act.perform(execution, actor=request.user, reason=reason))
-            except (DurableError, ValueError) as error:
+                won.append(self.act.perform(execution, request.user, told))
+            except (DurableError, TypeError, ValueError) as error:
                 lost.append(str(error))
         self._tell(request, messages.SUCCESS, won)
         self._tell(request, messages.ERROR, lost)

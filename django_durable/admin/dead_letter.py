@@ -53,10 +53,9 @@ class DeadLetterAdmin(ReadOnlyAdmin[DeadLetter]):
             Shelf(rows=retried, fields=("retried_at", "id"), descending=True),
         ]
 
-    def complete(self, rows: list[DeadLetter]) -> None:
+    def complete(self, rows: list[DeadLetter], using: str) -> None:
         """The errors' types; the list's own query reads no stored text."""
-        if rows:
-            complete_error_types(rows, rows[0]._state.db or "default")
+        complete_error_types(rows, using)
 
     @admin.display(description=_("execution"))
     def shown_execution(self, letter: DeadLetter) -> str:

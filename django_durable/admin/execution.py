@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -16,17 +17,20 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from django_durable.admin.acts import ACTS, Act
+from django_durable.admin.acts import Act
 from django_durable.admin.columns import age, complete_error_types, moment, status_badge
-from django_durable.admin.confirmation import CONFIRMED, Confirmation, ReasonForm
+from django_durable.admin.confirmation import CONFIRMED, Confirmation
 from django_durable.admin.dossier import open_dossier
 from django_durable.admin.filters import QueueFilter, WorkflowFilter
-from django_durable.admin.paging import WrongCursor
+from django_durable.admin.offered import ACTS
+from django_durable.admin.paging import MergedShelf, Shelf, WrongCursor
 from django_durable.admin.read_only import ReadOnlyAdmin
 from django_durable.admin.reader import Reader
 from django_durable.admin.scope import scope_of
 from django_durable.models import Execution
 from django_durable.operators.permissions import may
+from django_durable.planes.places import Place
+from django_durable.planes.registry import name_of, planes_in_use
 
 __all__ = ["ExecutionAdmin"]
 
@@ -52,7 +56,6 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
     list_filter = ("status", WorkflowFilter, QueueFilter)
     search_fields = ("id", "key")
     search_help_text = gettext_lazy("The whole id or the whole key.")
-    actions = ("retry_selected", "cancel_selected")
 
     # -- the list ----------------------------------------------------------------------------------------------
 
@@ -77,10 +80,22 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
         found: str | None = vars(execution).get("error_type")
         return found
 
-    def complete(self, rows: list[Execution[Any]]) -> None:
+    def complete(self, rows: list[Execution[Any]], using: str) -> None:
         """The errors' types; the list's own query reads no stored text."""
-        if rows:
-            complete_error_types(rows, rows[0].using)
+        complete_error_types(rows, using)
+
+    def shelves_of(self, rows: QuerySet[Execution[Any]], places: Sequence[Place]) -> list[Shelf[Execution[Any]]]:
+        """One order over all planes: an id says when it was made."""
+        return [MergedShelf([shelf for place in places for shelf in self.shelves(rows.using(place.alias))])]
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        """With data planes, which one."""
+        return [*self.list_display, *(["shown_plane"] if planes_in_use() else [])]
+
+    @admin.display(description=gettext_lazy("plane"))
+    def shown_plane(self, execution: Execution[Any]) -> str:
+        """The data plane that it is on."""
+        return name_of(execution.using)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -97,34 +112,35 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
 
     # -- verbs on what is ticked -------------------------------------------------------------------------------
 
-    def has_retry_permission(self, request: HttpRequest) -> bool:
-        """For the list's action."""
-        return may(request.user, "retry")
-
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        """For the list's action."""
-        return may(request.user, "cancel")
-
-    @admin.action(permissions=["retry"], description=gettext_lazy("Retry selected executions"))
-    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Execution[Any]]) -> HttpResponse | None:
-        """Ask, then retry each by itself."""
-        return self._act_on_selected(request, ACTS["retry"])
-
-    @admin.action(permissions=["cancel"], description=gettext_lazy("Cancel selected executions"))
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Execution[Any]]) -> HttpResponse | None:
-        """Ask, then cancel each by itself."""
-        return self._act_on_selected(request, ACTS["cancel"])
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """The verbs for several executions at a time that the user may use."""
+        return {
+            f"{verb}_selected": (
+                partial(self._act_on_selected, act=act),
+                f"{verb}_selected",
+                _("%(verb)s selected executions") % {"verb": act.label},
+            )
+            for verb, act in ACTS.items()
+            if act.for_many and may(request.user, act.permission)
+        }
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """The list; what is ticked has to be the ids of a page, or no page has sent the request."""
         self._selected_ids(request)
         return super().changelist_view(request, extra_context)
 
-    def _act_on_selected(self, request: HttpRequest, act: Act) -> HttpResponse | None:
+    @staticmethod
+    def _act_on_selected(
+        admin: ExecutionAdmin, request: HttpRequest, queryset: QuerySet[Execution[Any]], *, act: Act
+    ) -> HttpResponse | None:
+        return admin.act_on_selected(request, act)
+
+    def act_on_selected(self, request: HttpRequest, act: Act) -> HttpResponse | None:
+        """Ask, then do it to each by itself."""
         # By the ids alone, not by the list's filters: somebody else may have changed the status meanwhile, and
         # whoever is late has to be told. "Select across pages" is not offered, and not followed either.
         ids = self._selected_ids(request)
-        executions = list(self.get_queryset(request).filter(pk__in=ids).order_by("id"))
+        executions = self.rows_of(request, ids)
         if gone := len(ids) - len(executions):
             self.message_user(request, _("Executions not found: %d") % gone, messages.ERROR)
         if not executions:
@@ -132,10 +148,10 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
         confirmation = Confirmation(
             admin=self, act=act, executions=executions, back=request.get_full_path(), from_list=True
         )
-        form = ReasonForm(request.POST if CONFIRMED in request.POST else None)
+        form = confirmation.form(request.POST if CONFIRMED in request.POST else None)
         if not form.is_valid():
             return confirmation.ask(request, form)
-        confirmation.carry_out(request, form.cleaned_data["reason"])
+        confirmation.carry_out(request, form.cleaned_data)
         return None
 
     def _selected_ids(self, request: HttpRequest) -> list[UUID]:
@@ -187,7 +203,7 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
             "verbs": [
                 {"act": act, "url": self.url(verb, execution.pk)}
                 for verb, act in ACTS.items()
-                if may(request.user, verb) and act.fits(execution)
+                if may(request.user, act.permission) and act.fits(execution)
             ],
             **(extra_context or {}),
         }
@@ -196,13 +212,13 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
     def verb_view(self, request: HttpRequest, object_id: str, *, act: Act) -> HttpResponse:
         """GET asks, POST does it; both only for those who may, whatever the status."""
         self.check_may_view(request)
-        if not may(request.user, act.verb):
+        if not may(request.user, act.permission):
             raise PermissionDenied
         execution = scope_of(request).find(object_id)
         page = self.url("change", execution.pk)
         confirmation = Confirmation(admin=self, act=act, executions=[execution], back=page)
-        form = ReasonForm(request.POST if request.method == "POST" else None)
+        form = confirmation.form(request.POST if request.method == "POST" else None)
         if not form.is_valid():
             return confirmation.ask(request, form)
-        confirmation.carry_out(request, form.cleaned_data["reason"])
+        confirmation.carry_out(request, form.cleaned_data)
         return HttpResponseRedirect(page)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import ValidationError
@@ -18,7 +20,7 @@ from django.db.models.expressions import RawSQL
 
 from django_durable.sql import column_of, field_of, join, value
 
-__all__ = ["AFTER", "BEFORE", "LAST", "Page", "Shelf", "WrongCursor", "turn_page"]
+__all__ = ["AFTER", "BEFORE", "LAST", "MergedShelf", "Page", "Shelf", "WrongCursor", "turn_page"]
 
 AFTER, BEFORE, LAST = "after", "before", "last"
 """The parameters of a page: behind a row, in front of a row, the last rows."""
@@ -106,6 +108,24 @@ class Shelf(Generic[M]):
 
     def _field(self, name: str) -> Field[Any, Any]:
         return field_of(self.rows.model, name)
+
+
+class MergedShelf(Shelf[M]):
+    """Several shelves in one order, which the first of their keys decides: of several databases, say."""
+
+    __slots__ = ("_shelves",)
+    _shelves: tuple[Shelf[M], ...]
+
+    def __init__(self, shelves: Sequence[Shelf[M]]) -> None:
+        first = shelves[0]
+        super().__init__(rows=first.rows, fields=first.fields, descending=first.descending)
+        object.__setattr__(self, "_shelves", tuple(shelves))
+
+    def take(self, count: int, *, key: Sequence[Any] | None = None, backwards: bool = False) -> list[M]:
+        """The next rows of all of them."""
+        found = [shelf.take(count, key=key, backwards=backwards) for shelf in self._shelves]
+        order = merge(*found, key=attrgetter(*self.fields), reverse=self.descending is not backwards)
+        return list(order)[:count]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from django_durable.admin.change_list import PagedChangeList
 from django_durable.admin.paging import Shelf
 from django_durable.admin.scope import scope_of
 from django_durable.admin.unavailable import View, or_unavailable
+from django_durable.planes.places import Place
 
 M = TypeVar("M", bound=Model)
 
@@ -76,8 +77,19 @@ class ReadOnlyAdmin(_ModelAdmin[M]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         """What the request may see, from the database that it names."""
-        scope = scope_of(request)
-        return scope.narrow(self.all_rows(scope.using)).only(*self.columns)
+        place = self.places(request)[0]
+        return scope_of(request).narrow(self.all_rows(place.alias)).only(*self.columns)
+
+    def places(self, request: HttpRequest) -> list[Place]:
+        """The databases that the list is read from."""
+        return scope_of(request).places()
+
+    def rows_of(self, request: HttpRequest, ids: Sequence[Any]) -> list[M]:
+        """Those of these rows that the request may see, wherever they are, in the order of their keys."""
+        found: list[M] = []
+        for place in self.places(request):
+            found += self.get_queryset(request).using(place.alias).filter(pk__in=ids)
+        return sorted(found, key=lambda row: row.pk)
 
     def all_rows(self, using: str) -> QuerySet[M]:
         """Every row of the plane."""
@@ -87,8 +99,13 @@ class ReadOnlyAdmin(_ModelAdmin[M]):
         """The filtered rows in their order."""
         return [Shelf(rows=rows, fields=self.order, descending=self.descending)]
 
-    def complete(self, rows: list[M]) -> None:
-        """Add what the rows of one page need and the list's query does not read."""
+    def shelves_of(self, rows: QuerySet[M], places: Sequence[Place]) -> list[Shelf[M]]:
+        """The same of several databases: the first shelf of each, then the second one of each."""
+        each = [self.shelves(rows.using(place.alias)) for place in places]
+        return [shelf for same in zip(*each, strict=True) for shelf in same]
+
+    def complete(self, rows: list[M], using: str) -> None:
+        """Add what these rows of one page, all of one database, need and the list's query does not read."""
 
     # -- the list ----------------------------------------------------------------------------------------------
 

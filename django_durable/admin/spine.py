@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django_durable.admin.columns import execution_link
 from django_durable.admin.read_only import ReadOnlyAdmin
 from django_durable.admin.scope import scope_of
+from django_durable.planes.places import Place, place_on
 from django_durable.planes.selection import spine_alias
 
 __all__ = ["SpineAdmin"]
@@ -37,6 +38,10 @@ class SpineAdmin(ReadOnlyAdmin[M]):
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         """All of them."""
         return self.all_rows(spine_alias()).only(*self.columns)
+
+    def places(self, request: HttpRequest) -> list[Place]:
+        """The spine, and no plane."""
+        return [place_on(spine_alias())]
 
     @admin.display(description=_("execution"))
     def shown_execution(self, row: Any) -> str:
