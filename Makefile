@@ -35,7 +35,7 @@ POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/properti
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
-.PHONY: help venv venv-313 test test-plain test-sqlite test-apart test-postgres test-pooled test-313 test-313-tiers evidence check lint \
+.PHONY: help venv venv-313 test test-plain test-sqlite test-apart test-postgres test-pooled test-browser test-313 test-313-tiers evidence check lint \
 	types migrations docs demo demo-celery demo-planes serve clean
 
 help:
@@ -47,6 +47,7 @@ help:
 	@echo 'make test-apart    what can do without any table on the database "default"'
 	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
 	@echo 'make test-pooled   the database tiers through a transaction-pooling proxy'
+	@echo 'make test-browser  the admin in Chromium, on PostgreSQL; pictures in build/browser'
 	@echo 'make evidence      the crash sweep at every boundary, on both databases (the tests leave some out; half an hour)'
 	@echo 'make check         lint, types, migrations, documentation'
 	@echo 'make docs          the documentation, in docs/_build'
@@ -77,6 +78,10 @@ test-apart: venv
 
 test-postgres: venv
 	TEST_DB=postgres $(PYTEST) $(DATABASE_TIERS)
+
+# A live project, and Chromium in front of it. Pictures of the pages are left in build/browser.
+test-browser: venv
+	TEST_DB=postgres $(PY) -m pytest -q $(ARGS) tests/browser
 
 # The same through a proxy that hands out a server session for each transaction.
 test-pooled: venv

@@ -144,7 +144,8 @@ def _bar(span: Span, scale: Scale, now: datetime | None, y: int, is_dense: bool)
     x = scale.at(began)
     width = max(scale.at(ended) - x, LEAST)
     ahead = scale.at(span.due) - (x + width) if span.due and now and span.status == "pending" else 0.0
-    label = f"{span.place} {span.name or span.kind}"
+    time = duration(max(ended - began, timedelta(0)))
+    label = f"{span.place} {span.name.rpartition('.')[2] or span.kind}"
     return Bar(
         y=y,
         text_y=y + 13,
@@ -153,7 +154,7 @@ def _bar(span: Span, scale: Scale, now: datetime | None, y: int, is_dense: bool)
         height=THIN_ROW - 1 if is_dense else ROW - 6,
         look=span.look,
         label="" if is_dense else (label if len(label) <= NAME else f"{label[:NAME]}…"),
-        title=f"{label} · {span.kind} · {span.status} · {duration(max(ended - began, timedelta(0)))}",
+        title=f"{span.place} {span.name} · {span.kind} · {span.status} · {time}",
         ahead_x=written(x + width) if ahead > 0 else "",
         ahead_width=written(ahead) if ahead > 0 else "",
         failures=[scale.text(at) for at in span.failures],
