@@ -11,7 +11,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from django_durable.admin.checkpoints import CheckpointRow, read_checkpoints
-from django_durable.admin.columns import complete_error_types, execution_link, moment, status_badge
+from django_durable.admin.columns import error_start, execution_link, moment, status_badge, type_in
 from django_durable.admin.paging import Page
 from django_durable.admin.reader import Failure, Reader, Shown
 from django_durable.admin.stored import read_stored, with_stored
@@ -171,13 +171,13 @@ def _hints(execution: Execution[Any]) -> Table:
 
 def _dead_letters(execution: Execution[Any]) -> Table:
     rows = DeadLetter.objects.using(execution.using).filter(execution_id=execution.pk)
-    letters = list(rows.defer("encoded_error", "failures").order_by("-generation")[: MOST + 1])
-    complete_error_types(letters, execution.using)
+    begun = rows.annotate(error_start=error_start()).defer("encoded_error", "failures")
+    letters = begun.order_by("-generation")[: MOST + 1]
     found = [
         [
             letter.generation,
             status_badge(letter.status),
-            vars(letter)["error_type"],
+            None if letter.error_start is None else type_in(letter.error_start),
             letter.recoveries,
             moment(letter.created_at),
             moment(letter.retried_at) or _("open"),
