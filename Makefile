@@ -37,7 +37,7 @@ POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/flow tes
 PYTHON_313 = $(shell .ci/find-python 3.13)
 WITH_313 = VENV=.venv-313 PYTHON=$(PYTHON_313) DJANGO='Django~=6.1.0'
 
-.PHONY: help venv venv-313 test test-plain test-sqlite test-apart test-postgres test-pooled test-313 test-313-tiers evidence check lint \
+.PHONY: help venv venv-313 test test-plain test-sqlite test-apart test-postgres test-pooled test-browser bench-admin test-313 test-313-tiers evidence check lint \
 	types migrations docs demo demo-celery demo-planes serve clean
 
 help:
@@ -49,6 +49,8 @@ help:
 	@echo 'make test-apart    what can do without any table on the database "default"'
 	@echo 'make test-313      the same with Python 3.13 and Django 6.1'
 	@echo 'make test-pooled   the database tiers through a transaction-pooling proxy'
+	@echo 'make test-browser  the admin in Chromium, on PostgreSQL; pictures in build/browser'
+	@echo 'make bench-admin   the admin over a million executions; figures in benchmarks/results/admin.json'
 	@echo 'make evidence      the crash sweep at every boundary, on both databases (the tests leave some out; half an hour)'
 	@echo 'make check         lint, types, migrations, documentation'
 	@echo 'make docs          the documentation, in docs/_build'
@@ -79,6 +81,14 @@ test-apart: venv
 
 test-postgres: venv
 	TEST_DB=postgres $(PYTEST) $(DATABASE_TIERS)
+
+# Another size: make bench-admin ARGS="--executions 100000". On a server of its own, or that of DATABASE_URL.
+bench-admin: venv
+	$(POSTGRES) --not-durable -- $(PY) -m benchmarks.admin $(ARGS)
+
+# A live project, and Chromium in front of it. Pictures of the pages are left in build/browser.
+test-browser: venv
+	TEST_DB=postgres $(PY) -m pytest -q $(ARGS) tests/browser
 
 # The same through a proxy that hands out a server session for each transaction.
 test-pooled: venv

@@ -12,6 +12,7 @@ from django_durable.admin.columns import moment
 from django_durable.admin.paging import Page, Shelf, turn_page
 from django_durable.admin.reader import Failure, Reader, Shown
 from django_durable.admin.stored import read_stored, read_stored_failure, with_stored
+from django_durable.admin.timeline import Span
 from django_durable.models import Checkpoint, Execution
 from django_durable.models.checkpoint import UNDO, WHOLE
 
@@ -28,6 +29,7 @@ COLUMNS: Final = (
     "attempt",
     "queue",
     "wake_at",
+    "queued_at",
     "started_at",
     "finished_at",
     "attempts_log",
@@ -50,6 +52,7 @@ class CheckpointRow:
     attempt_errors: list[str]
     output: Shown | None
     failure: Failure | None
+    span: Span
 
 
 def read_checkpoints(execution: Execution[Any], asked: Mapping[str, str], reader: Reader) -> Page[CheckpointRow]:
@@ -74,6 +77,21 @@ def _row(row: Checkpoint, reader: Reader) -> CheckpointRow:
         attempt_errors=_attempt_errors(row.attempts_log),
         output=read_stored(row, "encoded_output", reader),
         failure=read_stored_failure(row, "encoded_error", reader),
+        span=_span(row),
+    )
+
+
+def _span(row: Checkpoint) -> Span:
+    return Span(
+        place=_place(row.position, row.item),
+        kind=row.kind,
+        name=row.name,
+        status=row.status,
+        began=row.started_at or row.queued_at,
+        ended=row.finished_at,
+        due=row.wake_at,
+        failures=_failure_times(row.attempts_log),
+        is_undo=row.item == UNDO,
     )
 
 
@@ -87,6 +105,15 @@ def _seconds(started_at: datetime | None, finished_at: datetime | None) -> str:
     if started_at is None or finished_at is None:
         return ""
     return f"{max(0.0, (finished_at - started_at).total_seconds()):.3f}"
+
+
+def _failure_times(text: str) -> list[datetime]:
+    """When attempts failed; empty for a text that is none of ours."""
+    try:
+        found = [datetime.fromisoformat(one["ended_at"]) for one in json.loads(text or "[]")]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return []
+    return [at for at in found if at.tzinfo is not None]
 
 
 def _attempt_errors(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import F, Model
 from django.db.models.functions import Left
 from django.urls import reverse
 from django.utils import timezone
@@ -20,7 +20,16 @@ from django_durable.admin.reader import Reader
 from django_durable.conf import config
 from django_durable.models import Status
 
-__all__ = ["age", "complete_error_types", "execution_link", "execution_url", "moment", "status_badge", "type_in"]
+__all__ = [
+    "age",
+    "complete_error_types",
+    "error_start",
+    "execution_link",
+    "execution_url",
+    "moment",
+    "status_badge",
+    "type_in",
+]
 
 TYPE: Final = re.compile(r'\{"type":\s?"((?:[^"\\]|\\.)*)"')
 TYPE_LENGTH: Final = 300
@@ -71,9 +80,13 @@ def complete_error_types(rows: Iterable[Model], using: str) -> None:
         return
     model = type(next(iter(found.values())))
     failed = model._base_manager.using(using).filter(pk__in=list(found), encoded_error__isnull=False)
-    read: Any = "encoded_error" if config().codecs else Left("encoded_error", TYPE_LENGTH)
-    for pk, text in failed.values_list("pk", read):
+    for pk, text in failed.values_list("pk", error_start()):
         found[pk].__dict__["error_type"] = type_in(text)
+
+
+def error_start() -> Any:
+    """What has to be read of a stored error to know its type."""
+    return F("encoded_error") if config().codecs else Left("encoded_error", TYPE_LENGTH)
 
 
 def type_in(text: str) -> str:

@@ -11,10 +11,11 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from django_durable.admin.checkpoints import CheckpointRow, read_checkpoints
-from django_durable.admin.columns import complete_error_types, execution_link, moment, status_badge
+from django_durable.admin.columns import error_start, execution_link, moment, status_badge, type_in
 from django_durable.admin.paging import Page
 from django_durable.admin.reader import Failure, Reader, Shown
 from django_durable.admin.stored import read_stored, with_stored
+from django_durable.admin.timeline import Timeline, draw
 from django_durable.models import DeadLetter, DispatchHint, Execution, Join, Message, OperatorNote
 from django_durable.operators.adopt import has_other_source
 from django_durable.planes.selection import spine_alias
@@ -40,11 +41,14 @@ class Table:
 class Dossier:
     """One execution, as one user may see it."""
 
+    mark: str
+    """What changes whenever something has happened."""
     facts: list[tuple[str, Any]]
     input: Shown | None
     output: Shown | None
     failure: Failure | None
     checkpoints: Page[CheckpointRow]
+    timeline: Timeline | None
     tables: list[Table]
 
 
@@ -59,12 +63,15 @@ def open_dossier(execution: Execution[Any], asked: Mapping[str, str], reader: Re
         _children(execution, site),
         _joins(execution),
     ]
+    checkpoints = read_checkpoints(execution, asked, reader)
     return Dossier(
+        mark=f"{execution.revision}-{execution.status}-{len(checkpoints.rows)}",
         facts=[(label, cell) for label, cell in _facts(execution, site) if cell not in (None, "")],
         input=reader.value(execution.encoded_input),
         output=reader.value(execution.encoded_output),
         failure=reader.failure(execution.encoded_error, status=execution.status),
-        checkpoints=read_checkpoints(execution, asked, reader),
+        checkpoints=checkpoints,
+        timeline=draw(execution, [row.span for row in checkpoints.rows]),
         tables=[table for table in tables if table.rows],
     )
 
@@ -165,13 +172,13 @@ def _hints(execution: Execution[Any]) -> Table:
 
 def _dead_letters(execution: Execution[Any]) -> Table:
     rows = DeadLetter.objects.using(execution.using).filter(execution_id=execution.pk)
-    letters = list(rows.defer("encoded_error", "failures").order_by("-generation")[: MOST + 1])
-    complete_error_types(letters, execution.using)
+    begun = rows.annotate(error_start=error_start()).defer("encoded_error", "failures")
+    letters = begun.order_by("-generation")[: MOST + 1]
     found = [
         [
             letter.generation,
             status_badge(letter.status),
-            vars(letter)["error_type"],
+            None if letter.error_start is None else type_in(letter.error_start),
             letter.recoveries,
             moment(letter.created_at),
             moment(letter.retried_at) or _("open"),

@@ -200,6 +200,7 @@ class ExecutionAdmin(ReadOnlyAdmin[Execution[Any]]):
             "title": str(execution),
             "original": execution,
             "dossier": dossier,
+            "is_live": not execution.is_terminal,
             "verbs": [
                 {"act": act, "url": self.url(verb, execution.pk)}
                 for verb, act in ACTS.items()

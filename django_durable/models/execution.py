@@ -197,6 +197,10 @@ class Execution(models.Model, ResultOf[R]):
         indexes = [
             models.Index(fields=["status", "id"], name="durable_exec_status"),
             models.Index(fields=["tenant", "workflow", "id"], name="durable_exec_tenant"),
+            # What people filter and search by; the last column is the order of every list.
+            models.Index(fields=["workflow", "id"], name="durable_exec_workflow"),
+            models.Index(fields=["queue", "id"], name="durable_exec_queue"),
+            PartialIndex(fields=["key"], rows=models.Q(key__isnull=False), name="durable_exec_key"),
             # Only runs after the first: most chains have none, and a start pays nothing for it.
             PartialIndex(fields=["chain_id", "run"], rows=models.Q(run__gt=1), name="durable_exec_chain"),
             # For retention: what has ended, the oldest first; what belongs to a root. Others pay nothing.

@@ -50,9 +50,10 @@ def test_our_templates_add_no_script() -> None:
     templates = list((PACKAGE / "templates").rglob("*.html"))
     assert len(templates) >= 5
     for template in templates:
-        assert not re.search(r"<script|<style|\sstyle=|\son\w+=|\|safe|autoescape off", template.read_text()), (
-            template
-        )
+        text = template.read_text()
+        # One file of ours, which a page works without; never a line of script in a page.
+        text = text.replace("""<script src="{% static 'django_durable/live.js' %}" defer></script>""", "")
+        assert not re.search(r"<script|<style|\sstyle=|\son\w+=|\|safe|autoescape off", text), template
 
 
 def test_our_colours_are_the_admins_own_so_that_the_dark_mode_holds() -> None:
