@@ -26,10 +26,8 @@ BROKER = $(PY) -m testproject.services.valkey
 
 # A tier without database runs once; the others run on both backends.
 PLAIN_TIERS = $(wildcard tests/unit tests/typing)
-DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/flow tests/properties tests/crash tests/processes tests/celery \
-	tests/admin tests/docs)
-DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/properties tests/crash tests/processes tests/celery \
-	tests/admin tests/rest tests/docs)
+DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/flow tests/properties tests/crash \
+	tests/processes tests/celery tests/admin tests/rest tests/docs)
 
 POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/flow tests/properties
 

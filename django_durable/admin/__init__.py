@@ -1,9 +1,7 @@
 """The operators' pages in Django's admin, which imports this package where it is installed.
 
-They show executions, dead letters, dispatch, queues with limits and operators' actions, and offer the verbs retry,
-cancel, pause and resume: the same functions that code and command line call. They write no row themselves.
-They show executions, dead letters, dispatch and operators' actions, and offer the verbs: the same functions that
-code, REST and command line call. They write no row themselves.
+They show executions, dead letters, schedules, dispatch, queues with limits and operators' actions, and offer the
+verbs: the same functions that code, REST and command line call. They write no row themselves.
 
 One module a noun: ``execution`` (list, page, verbs) stands on ``dossier`` (what the page shows), ``offered`` (the
 verbs, of ``acts`` and ``acts_told``, with their ``forms``) and ``confirmation``; all lists stand on ``read_only``,
@@ -19,14 +17,18 @@ from django_durable.admin.dead_letter import DeadLetterAdmin
 from django_durable.admin.execution import ExecutionAdmin
 from django_durable.admin.hint import DispatchHintAdmin
 from django_durable.admin.operator_action import OperatorActionAdmin
-from django_durable.admin.schedule import ScheduleAdmin
-from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction, Schedule
-
-__all__ = ["DeadLetterAdmin", "DispatchHintAdmin", "ExecutionAdmin", "OperatorActionAdmin", "ScheduleAdmin"]
 from django_durable.admin.queue_limit import QueueLimitAdmin
-from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction, QueueLimit
+from django_durable.admin.schedule import ScheduleAdmin
+from django_durable.models import DeadLetter, DispatchHint, Execution, OperatorAction, QueueLimit, Schedule
 
-__all__ = ["DeadLetterAdmin", "DispatchHintAdmin", "ExecutionAdmin", "OperatorActionAdmin", "QueueLimitAdmin"]
+__all__ = [
+    "DeadLetterAdmin",
+    "DispatchHintAdmin",
+    "ExecutionAdmin",
+    "OperatorActionAdmin",
+    "QueueLimitAdmin",
+    "ScheduleAdmin",
+]
 
 admin.site.register(Execution, ExecutionAdmin)
 admin.site.register(DeadLetter, DeadLetterAdmin)

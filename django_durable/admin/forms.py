@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django import forms
@@ -20,11 +20,10 @@ AREA: Final[Mapping[str, Any]] = {"rows": 3, "cols": 60, "class": "vLargeTextFie
 
 
 class ReasonForm(forms.Form):
-    """Why: kept with who and when. ``executions``: those that it is about."""
+    """Why: kept with who and when. ``executions``: those that it is about, if it is about any."""
 
-    def __init__(self, data: Any = None, *, executions: list[Execution[Any]]) -> None:
+    def __init__(self, data: Any = None, *, executions: Sequence[Execution[Any]] = ()) -> None:
         super().__init__(data)
-        self.executions = executions
         # Last, whatever a verb asks before it.
         self.order_fields([name for name in self.fields if name != "reason"])
 
@@ -56,7 +55,7 @@ class JSONText(forms.CharField):
 class MessageForm(forms.Form):
     """A name and what is sent under it. It leaves no note, so it asks for no reason."""
 
-    def __init__(self, data: Any = None, *, executions: list[Execution[Any]]) -> None:
+    def __init__(self, data: Any = None, *, executions: Sequence[Execution[Any]]) -> None:
         super().__init__(data)
 
     name = forms.CharField(label=gettext_lazy("Name"), max_length=NAME_LENGTH)
@@ -93,7 +92,7 @@ class ApprovalForm(ReasonForm):
     )
     answer = JSONText(label=gettext_lazy("Data"), help_text=gettext_lazy("JSON for the workflow; empty for null."))
 
-    def __init__(self, data: Any = None, *, executions: list[Execution[Any]]) -> None:
+    def __init__(self, data: Any = None, *, executions: Sequence[Execution[Any]]) -> None:
         super().__init__(data, executions=executions)
         self.fields["name"].choices = [  # type: ignore[attr-defined]
             (asked.name, f"{asked.name}: {asked.prompt}" if asked.prompt else asked.name)

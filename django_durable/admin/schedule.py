@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_durable.admin.columns import moment
-from django_durable.admin.confirmation import ReasonForm
 from django_durable.admin.filters import WorkflowFilter
+from django_durable.admin.forms import ReasonForm
 from django_durable.admin.read_only import ReadOnlyAdmin
 from django_durable.admin.schedule_page import fires_of, schedule_facts, state_of, when
 from django_durable.admin.scope import scope_of

@@ -39,7 +39,7 @@ from django_durable.models import Execution
 from django_durable.models.columns import check_name
 from django_durable.models.execution import ExecutionQuerySet
 from django_durable.models.schedule import SCHEDULE_NAME_LENGTH
-from django_durable.payloads import encode, encode_plain, register_annotations
+from django_durable.payloads import decode, encode, encode_plain, register_annotations
 from django_durable.planes.selection import plane_alias
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class Workflow(Generic[P, R]):
             )
         bound = self.signature.bind(*args, **kwargs)
         plain = encode_plain(dict(bound.arguments), where=f"input of workflow {self.name!r}")
-        return replace(self._order(plain, now, bound), tenant=tenant)
+        return replace(self._order(plain, now, lambda: dict(bound.arguments)), tenant=tenant)
 
     def order_of_fire(
         self, using: str, arguments: dict[str, Any], *, tenant: str, key: str, scheduled_for: datetime
@@ -263,21 +263,20 @@ class Workflow(Generic[P, R]):
         """What is stored of a start by a schedule. Raises ``TenantRequired``."""
         self.alias(tenant)
         encoded = encode(arguments, where=f"input of workflow {self.name!r}")
-        order = self._order(encoded, lambda: read_now(using))
+        order = self._order(encoded, lambda: read_now(using), lambda: arguments)
         return replace(order, tenant=tenant, key=key, scheduled_for=scheduled_for)
 
     def order_of_input(self, encoded: str, tenant: str, now: Callable[[], datetime]) -> Order:
         """What is stored of a start whose input is encoded already."""
-        return replace(self._order(encoded, now), tenant=tenant)
+        return replace(self._order(encoded, now, lambda: decode(encoded)), tenant=tenant)
 
     def start_bound(self, arguments: dict[str, Any]) -> Execution[R]:
         """Start with arguments that are bound to parameter names already."""
         alias = self.alias(self.start_options.tenant)
         check_transaction(alias)
         encoded = encode(arguments, where=f"input of workflow {self.name!r}")
-        bound = inspect.BoundArguments(self.signature, OrderedDict(arguments))
         with reaching(alias):
-            order = self._order(encoded, lambda: read_now(alias), bound)
+            order = self._order(encoded, lambda: read_now(alias), lambda: arguments)
             execution: Execution[R] = start(alias, order)
         return execution
 
@@ -347,7 +346,9 @@ class Workflow(Generic[P, R]):
             raise TenantRequired(f"workflow {self.name!r} was started without a tenant; pass using(tenant=…)")
         return plane_alias(tenant or "")
 
-    def _order(self, encoded_input: str, now: Callable[[], datetime], bound: inspect.BoundArguments) -> Order:
+    def _order(
+        self, encoded_input: str, now: Callable[[], datetime], arguments: Callable[[], dict[str, Any]]
+    ) -> Order:
         chosen = self.start_options
         run_after = chosen.run_after
         if run_after is not None and not isinstance(run_after, datetime):
@@ -369,8 +370,14 @@ class Workflow(Generic[P, R]):
             correlation_id=chosen.correlation_id,
             parent_close=chosen.parent_close,
             budget=budget_text(self.options.budget if chosen.budget is None else chosen.budget),
-            **(self.options.singleton.columns(bound.args, bound.kwargs) if self.options.singleton else {}),
+            **self._singleton_columns(arguments),
         )
+
+    def _singleton_columns(self, arguments: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        if self.options.singleton is None:
+            return {}
+        bound = inspect.BoundArguments(self.signature, OrderedDict(arguments()))
+        return self.options.singleton.columns(bound.args, bound.kwargs)
 
 
 def _start_each(chosen: Iterable[tuple[Workflow[..., R], Call[R]]]) -> list[Execution[R]]:

@@ -52,8 +52,8 @@ from django_durable.models.operator import OperatorAction, OperatorNote
 from django_durable.models.outbox import Outbox
 from django_durable.models.placement import DataPlane, ExecutionRoute, TenantPlacement
 from django_durable.models.pruned import PrunedExecution
-from django_durable.models.schedule import CatchUp, Overlap, Schedule, ScheduleFire
 from django_durable.models.queue_limit import QueueLimit, QueueStart
+from django_durable.models.schedule import CatchUp, Overlap, Schedule, ScheduleFire
 from django_durable.models.singleton import SingletonPlace
 from django_durable.models.sweep import SweepClaim
 from django_durable.models.tenant import TenantEpoch
@@ -111,10 +111,10 @@ __all__ = [
     "Outbox",
     "Overlap",
     "PrunedExecution",
-    "Schedule",
-    "ScheduleFire",
     "QueueLimit",
     "QueueStart",
+    "Schedule",
+    "ScheduleFire",
     "SingletonPlace",
     "Status",
     "SweepClaim",

@@ -17,8 +17,16 @@ from django.db import models
 from django_durable.clock import read_now
 from django_durable.engine.transitions.admission import rooms_of
 from django_durable.engine.transitions.hint_lease import LEVELS
-from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, Schedule, Status, SweepClaim
-from django_durable.models import DeadLetter, DispatchHint, Execution, Outbox, QueueLimit, Status, SweepClaim
+from django_durable.models import (
+    DeadLetter,
+    DispatchHint,
+    Execution,
+    Outbox,
+    QueueLimit,
+    Schedule,
+    Status,
+    SweepClaim,
+)
 from django_durable.planes.places import Away, Place, all_places, ask
 from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, build, fetch, join
@@ -146,6 +154,8 @@ COUNTED = (
     "schedules",
     "due_schedules",
 )
+
+
 def measure_queues(spine: str, now: datetime) -> dict[str, QueueStats]:
     """The queues with limits, by name."""
     limits = QueueLimit.objects.using(spine).in_bulk(field_name="name")

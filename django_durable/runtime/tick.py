@@ -18,10 +18,9 @@ from django_durable.planes.places import Place, all_places
 from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.quiet import report
-from django_durable.runtime import event_sweeps, schedule_sweeps, sweeps
+from django_durable.runtime import event_sweeps, flow_sweeps, schedule_sweeps, sweeps
 from django_durable.runtime.gathering import start_gathered
 from django_durable.runtime.retention import prune_ended
-from django_durable.runtime import event_sweeps, flow_sweeps, sweeps
 from django_durable.runtime.unknown_work import block_unknown
 from django_durable.sql import assignments, build, fetch, field_of, insert_row, value
 

@@ -8,15 +8,13 @@ from typing import Any, Literal
 from uuid import UUID
 
 from django_durable.authoring.gathering import is_held
-from django_durable.clock import read_now
-from django_durable.models import DispatchHint, Execution, GatheredEvent, Schedule
-from django_durable.models.execution import ACTIVE
-from django_durable.operators.schedules.declaring import is_mine, may_be_fired
 from django_durable.authoring.registry import served_hashes
 from django_durable.clock import read_now
 from django_durable.dispatch.flow_queue import refresh
 from django_durable.engine.transitions.admission import rooms_of
-from django_durable.models import DispatchHint, Execution
+from django_durable.models import DispatchHint, Execution, GatheredEvent, Schedule
+from django_durable.models.execution import ACTIVE
+from django_durable.operators.schedules.declaring import is_mine, may_be_fired
 from django_durable.planes.registry import alias_of
 from django_durable.testing.places import usable_databases
 
@@ -39,20 +37,21 @@ def next_moment(using: str, skip: Skip) -> datetime | None:
     """
     if skip is None:
         return None
-    opening = next_opening(using)
+    others = (next_opening(using), next_gathered())
     first: datetime | None = None
     for row, due_at in _to_come(using):
         first = first or due_at
         if skip == "all" or _sleeps(row):
-            return _earlier(first, _gathered())
-    return _gathered()
+            return earliest(first, *others)
+    return earliest(*others)
 
 
-def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
-    return min((moment for moment in (one, other) if moment is not None), default=None)
+def earliest(*moments: datetime | None) -> datetime | None:
+    """The first of those that there are."""
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _gathered() -> datetime | None:
+def next_gathered() -> datetime | None:
     """When events that have gathered start their run next; not those that wait for the end of another run."""
     moments = []
     for alias in usable_databases():
@@ -72,8 +71,6 @@ def schedules_ahead(databases: Iterable[str]) -> list[datetime]:
         row for using in databases for row in Schedule.objects.using(using).filter(may_be_fired(), paused_at=None)
     )
     return sorted(row.due_at for row in rows if is_mine(row))
-            return first if opening is None else min(first, opening)
-    return opening
 
 
 def next_opening(using: str) -> datetime | None:
