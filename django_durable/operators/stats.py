@@ -172,9 +172,6 @@ def measure_queues(spine: str, now: datetime) -> dict[str, QueueStats]:
     return found
 
 
-COUNTED = ("ready", "running", "sleeping", "blocked", "parked", "unpublished", "open_dead_letters")
-
-
 def measure_place(place: Place, queued: Queued, now: datetime) -> PlaneStats:
     """The numbers of one plane."""
     statuses = count_statuses(place.alias)

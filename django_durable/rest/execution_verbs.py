@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -167,8 +166,3 @@ class ExecutionVerbs(DurableViewSet):
     @staticmethod
     def _told(execution: Execution[Any]) -> Response:
         return Response(Outcome({"id": execution.pk, "status": execution.status}).data)
-
-    @staticmethod
-    def address(execution: Execution[Any]) -> str:
-        """Where an execution is."""
-        return reverse("django_durable:execution-detail", args=[execution.pk])

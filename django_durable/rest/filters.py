@@ -8,13 +8,21 @@ from django.db.models import QuerySet
 from django_filters import rest_framework as filters
 from rest_framework.request import Request
 
-from django_durable.models import ApprovalRequest, DeadLetter, DispatchHint, Execution, Status
+from django_durable.models import ApprovalRequest, DeadLetter, DispatchHint, Execution, Schedule, Status
 from django_durable.models.columns import check_name
 from django_durable.operators.tags import readings, tagged
 from django_durable.rest.paging import CURSOR, SIZE
 from django_durable.rest.problem import BadInput
 
-__all__ = ["ApprovalFilter", "DeadLetterFilter", "ExecutionFilter", "HintFilter", "check_parameters", "filtered"]
+__all__ = [
+    "ApprovalFilter",
+    "DeadLetterFilter",
+    "ExecutionFilter",
+    "HintFilter",
+    "ScheduleFilter",
+    "check_parameters",
+    "filtered",
+]
 
 HINT_STATES = [(state.name.lower(), state.label) for state in DispatchHint.State]
 YES_NO = [("true", "true"), ("false", "false")]
@@ -71,6 +79,23 @@ class DeadLetterFilter(filters.FilterSet):
     def not_retried(self, rows: Any, _field: str, text: str) -> Any:
         """By whether somebody has looked after it."""
         return rows.filter(retried_at__isnull=text == "true")
+
+
+class ScheduleFilter(filters.FilterSet):
+    """Of schedules."""
+
+    name = exactly()
+    workflow = exactly()
+    tenant = exactly(help_text="Within what the request may see.")
+    paused = filters.ChoiceFilter(choices=YES_NO, method="is_paused")
+
+    class Meta:
+        model = Schedule
+        fields: list[str] = []
+
+    def is_paused(self, rows: Any, _field: str, text: str) -> Any:
+        """By whether an operator has paused it."""
+        return rows.filter(paused_at__isnull=text == "false")
 
 
 class HintFilter(filters.FilterSet):

@@ -18,6 +18,8 @@ from django_durable.errors import (
     ExecutionNotFound,
     PayloadTooLarge,
     PlaneUnavailable,
+    QueueFull,
+    ScheduleNotFound,
     TenantRequired,
     UndecodableValue,
     UnknownTenant,
@@ -31,15 +33,14 @@ __all__ = ["MEDIA_TYPE", "BadInput", "ReusedKey", "problem_of"]
 
 MEDIA_TYPE: Final = "application/problem+json"
 STATUSES: Final[tuple[tuple[tuple[type[DurableError], ...], int], ...]] = (
-    ((ExecutionNotFound, UnknownWorkflow, UnknownTenant), 404),
+    ((ExecutionNotFound, ScheduleNotFound, UnknownWorkflow, UnknownTenant), 404),
     ((PlaneUnavailable,), 503),
     ((PayloadTooLarge,), 413),
     ((UnserializableValue, UndecodableValue, TenantRequired), 400),
     ((UpdateRejected,), 422),
+    ((QueueFull,), 429),
     ((DurableError,), 409),
 )
-BY_CODE: Final = {"queue_full": 429}
-"""Of errors that nothing raises yet."""
 RETRY_AFTER: Final = "5"
 """Seconds until an outage may be over."""
 
@@ -82,8 +83,7 @@ def problem_of(error: Exception, path: str) -> Response | None:
 
 
 def _of_engine(error: DurableError, path: str) -> Response:
-    found = next(status for classes, status in STATUSES if isinstance(error, classes))
-    status = BY_CODE.get(error.code, found)
+    status = next(status for classes, status in STATUSES if isinstance(error, classes))
     if isinstance(error, PlaneUnavailable):
         # Its text may name databases: that is for the log.
         return _unavailable(

@@ -24,7 +24,9 @@ __all__ = [
     "Plane",
     "Problem",
     "Result",
+    "Schedule",
     "Stats",
+    "Triggered",
     "UpdateAnswer",
     "Workflow",
 ]
@@ -242,6 +244,33 @@ class Plane(Out):
     migrations_behind = Whole(allow_null=True)
     unfinished = Whole(allow_null=True)
     tenants = Whole()
+
+
+class Schedule(Out):
+    """When a workflow is started."""
+
+    id = Id()
+    name = Text()
+    tenant = Text(allow_blank=True)
+    workflow = Text()
+    cron = Text(allow_blank=True)
+    timezone = Text(allow_blank=True)
+    every_seconds = serializers.FloatField(allow_null=True)
+    overlap = Text()
+    catch_up = Text()
+    jitter_seconds = serializers.FloatField()
+    next_at = Time()
+    last_at = Time(allow_null=True)
+    last_outcome = Text(allow_blank=True)
+    paused_at = Time(allow_null=True)
+    paused_by = Text(allow_blank=True)
+    plane = Text(required=False, help_text="In lists, for operators of the whole installation.")
+
+
+class Triggered(Outcome):
+    """The execution that was started."""
+
+    schedule_id = Id()
 
 
 class Parameter(Out):

@@ -13,6 +13,7 @@ from django_durable.rest.events import EventViewSet
 from django_durable.rest.executions import ExecutionViewSet
 from django_durable.rest.hints import HintViewSet
 from django_durable.rest.planes import PlaneViewSet
+from django_durable.rest.schedules import ScheduleViewSet
 from django_durable.rest.stats import StatsViewSet
 from django_durable.rest.workflows import WorkflowViewSet
 
@@ -23,6 +24,7 @@ router.register("executions", ExecutionViewSet, basename="execution")
 router.register("dead-letters", DeadLetterViewSet, basename="dead-letter")
 router.register("hints", HintViewSet, basename="hint")
 router.register("approvals", ApprovalViewSet, basename="approval")
+router.register("schedules", ScheduleViewSet, basename="schedule")
 router.register("planes", PlaneViewSet, basename="plane")
 router.register("events", EventViewSet, basename="event")
 router.register("workflows", WorkflowViewSet, basename="workflow")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypeVar
 
+from django.urls import reverse
 from django.utils.http import parse_etags
 from django.utils.module_loading import import_string
 from drf_spectacular.openapi import AutoSchema
@@ -21,6 +22,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import ViewSet
 
 from django_durable.conf import config
+from django_durable.models import Execution
 from django_durable.operators.permissions import may
 from django_durable.operators.scope import Scope, scope_of
 from django_durable.operators.values import Values
@@ -93,6 +95,11 @@ class DurableViewSet(ViewSet):
     def scope_of_throttle(self) -> str:
         """Reading and writing are counted apart."""
         return "durable_read" if self.request.method in ("GET", "HEAD") else "durable_write"
+
+    @staticmethod
+    def address(execution: Execution[Any]) -> str:
+        """Where an execution is."""
+        return reverse("django_durable:execution-detail", args=[execution.pk])
 
     @staticmethod
     def _classes(chosen: Any, default: Any) -> list[Any]:

@@ -29,12 +29,10 @@ from django_durable.testing.crash import CrashedTurn, doomed
 from django_durable.testing.places import usable_databases
 from django_durable.testing.timeline import Skip, check_skip, next_moment, nothing_is_live, schedules_ahead
 
-# What mends lost hints and letters: an intent which nobody wrote shows at the end of the test. And what makes rows of
-# declared schedules: a project's nightly job is no part of a test that is not about it.
-LEFT_OUT = frozenset({"rebuild", "steps", "parents", "dangling", "letters", "schedules"})
-# What mends lost hints and letters. Left out, so that an intent which nobody wrote shows at the end of the test.
-# And what would take away from a test the executions that it is about.
-REPAIRS = frozenset({"rebuild", "steps", "parents", "dangling", "letters", "retention"})
+# What mends lost hints and letters: an intent which nobody wrote shows at the end of the test. What makes rows of
+# declared schedules: a project's nightly job is no part of a test that is not about it. And what would take away from
+# a test the executions that it is about.
+LEFT_OUT = frozenset({"rebuild", "steps", "parents", "dangling", "letters", "schedules", "retention"})
 # SQLite's clock counts milliseconds.
 ROUNDING = timedelta(milliseconds=2)
 

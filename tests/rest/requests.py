@@ -8,6 +8,7 @@ from typing import Any
 
 from django_durable import Execution
 from django_durable.models import DeadLetter, DispatchHint
+from django_durable.operators.schedules.verbs import add
 from tests.driving import USING
 from tests.rest.flows import run
 from tests.rest.visitors import BASE, EXECUTIONS, of
@@ -85,6 +86,19 @@ def requeue(**using: Any) -> Request:
     )
 
 
+def on_schedule(verb: str) -> Callable[..., Request]:
+    """A request about a schedule; ``execution`` is one that is there by chance."""
+
+    def prepare(tenant: str | None = None) -> Request:
+        schedule = add("nightly", "rest.job", actor="eve", tenant=tenant, every=3600)
+        if verb == "resume":
+            schedule.pause(actor="eve")
+        url = f"{BASE}schedules/{schedule.pk}/{verb}/"
+        return Request(method="post", url=url, body={"reason": "why"}, execution=run(tenant=tenant))
+
+    return prepare
+
+
 ENDPOINTS: dict[str, Endpoint] = {
     "list": Endpoint(permission="view_execution", prepare=plain(EXECUTIONS)),
     "detail": Endpoint(permission="view_execution", prepare=about("wait")),
@@ -116,6 +130,10 @@ ENDPOINTS: dict[str, Endpoint] = {
     "decide": Endpoint(
         permission="decide_approval", prepare=about("ask", "decide", body={"name": "ok", "approved": True})
     ),
+    "schedules": Endpoint(permission="view_schedule", prepare=plain(f"{BASE}schedules/")),
+    "pause schedule": Endpoint(permission="manage_schedules", prepare=on_schedule("pause")),
+    "resume schedule": Endpoint(permission="manage_schedules", prepare=on_schedule("resume")),
+    "trigger schedule": Endpoint(permission="manage_schedules", prepare=on_schedule("trigger"), status=201),
     "requeue": Endpoint(permission="requeue_hint", prepare=requeue, of_one_tenant=False),
 }
 """By name. Callbacks are not here: they need a token, and nothing else."""

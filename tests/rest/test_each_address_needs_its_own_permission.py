@@ -18,13 +18,14 @@ from django_durable.models import (
     Message,
     OperatorAction,
     OperatorNote,
+    Schedule,
 )
 from tests.rest.requests import ENDPOINTS
 from tests.rest.visitors import BASE, CODENAMES, client_of, superuser, user_with
 
 pytestmark = pytest.mark.django_db
 
-TABLES = (Execution, Checkpoint, Message, EventRow, DeadLetter, OperatorNote, OperatorAction, DispatchHint)
+TABLES = (Execution, Checkpoint, Message, EventRow, DeadLetter, OperatorNote, OperatorAction, DispatchHint, Schedule)
 
 
 def everything() -> list[Any]:
@@ -94,6 +95,10 @@ def test_every_address_is_in_the_matrix() -> None:
         "hint-list",
         "hint-requeue",
         "plane-list",
+        "schedule-list",
+        "schedule-pause",
+        "schedule-resume",
+        "schedule-trigger",
         "schema-list",
         "stats-list",
         "workflow-list",

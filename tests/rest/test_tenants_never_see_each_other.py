@@ -70,7 +70,7 @@ ONE = [name for name, endpoint in ENDPOINTS.items() if endpoint.of_one_tenant]
 ABOUT = [
     name
     for name in ONE
-    if name not in ("list", "dead-letters", "approvals", "start", "publish", "workflows", "schema")
+    if name not in ("list", "dead-letters", "approvals", "schedules", "start", "publish", "workflows", "schema")
 ]
 
 
@@ -85,7 +85,7 @@ def test_a_foreign_execution_is_not_found_and_not_changed(name: str) -> None:
     unknown = refused.json()
     # The same words as for one that never was.
     other = request.url.replace(str(execution.pk), "0190f0f0-0000-7000-8000-000000000000")
-    if name != "retry letter":
+    if name != "retry letter" and "schedule" not in name:
         never = getattr(boss("cleo"), request.method)(other, request.body).json()
         assert unknown["detail"].replace(str(execution.pk), "") == never["detail"].replace(other.split("/")[3], "")
         assert {**unknown, "detail": ""} == {**never, "detail": ""}

@@ -14,6 +14,7 @@ from django.db import connections
 from django_durable import Execution
 from django_durable.models import DeadLetter, DispatchHint, Message, OperatorAction, OperatorNote
 from django_durable.operators.result import wait_for_result
+from django_durable.operators.schedules.verbs import add
 from django_durable.rest import executions
 from tests.driving import USING, drain, make_due
 from tests.rest import flows
@@ -443,3 +444,22 @@ def test_due_work_is_not_started_twice_by_looking() -> None:
     make_due()
     assert superuser().get(EXECUTIONS).status_code == 200
     assert Execution.objects.get().status == "pending"
+
+
+def test_schedules_are_listed_paused_resumed_and_triggered() -> None:
+    root = superuser()
+    made = add("nightly", "rest.job", actor="eve", every=3600)
+    (row,) = root.get(f"{BASE}schedules/?name=nightly&paused=false").json()["results"]
+    assert (row["id"], row["workflow"], row["every_seconds"]) == (str(made.pk), "rest.job", 3600)
+    address = f"{BASE}schedules/{made.pk}/"
+    assert root.post(f"{address}pause/", {"reason": "why"}).json()["paused_by"] == "root"
+    refused(root.post(f"{address}pause/", {}), 409, "invalid_transition")
+    assert root.get(f"{BASE}schedules/?paused=false").json()["results"] == []
+    started = root.post(f"{address}trigger/", {})
+    assert started.status_code == 201
+    assert root.get(started["Location"]).json()["workflow"] == "rest.job"
+    assert root.post(f"{address}resume/", {}).json()["paused_at"] is None
+    notes = OperatorNote.objects.filter(execution_id=made.pk, actor="root").order_by("at", "id")
+    assert [note.reason for note in notes] == ["why", "", ""]
+    for unknown in ("x", "0190f0f0-0000-7000-8000-000000000000"):
+        refused(root.post(f"{BASE}schedules/{unknown}/pause/", {}), 404, "schedule_not_found")

@@ -21,6 +21,7 @@ CODENAMES = (
     "view_deadletter",
     "view_dispatchhint",
     "view_dataplane",
+    "view_schedule",
     "start_execution",
     "signal_execution",
     "cancel_execution",
