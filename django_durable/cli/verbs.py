@@ -14,6 +14,7 @@ from django_durable.cli.operate import Cancel, Fork, Pause, Resume, Retry
 from django_durable.cli.planes import Planes
 from django_durable.cli.prune import Prune
 from django_durable.cli.publish import Publish
+from django_durable.cli.requeue import Requeue
 from django_durable.cli.schedules import Schedules
 from django_durable.cli.show import Show
 from django_durable.cli.signals import Signal
@@ -43,6 +44,7 @@ CLASSES: Final[tuple[type[Verb], ...]] = (
     Resume,
     Decide,
     Fork,
+    Requeue,
     Prune,
     ShowStats,
     ListWorkflows,
