@@ -1,4 +1,4 @@
-"""``list``, ``dead-letters``, ``stats``: all planes, one of them, or one tenant's; a dead one is told, not hidden."""
+"""``list``, ``dead-letters``, ``approvals``, ``check-replay``, ``stats``: all planes, one of them, or one tenant's; a dead one is told, not hidden."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def flow(ctx: Context, then: str) -> None:
         raise ValueError("no")
     if then == "sleep":
         ctx.sleep(3600)
+    elif then == "ask":
+        ctx.wait_for_approval("legal")
     else:
         ctx.wait_for_signal("go")
 
@@ -93,19 +95,74 @@ def test_a_closed_plane_is_shown_by_name_only() -> None:
     assert ids("--plane", "south") == south
 
 
+def all_pages(verb: str, limit: int) -> list[dict[str, Any]]:
+    """Every row, a page at a time as stderr says."""
+    rows: list[dict[str, Any]] = []
+    after: list[str] = []
+    for _ in range(10):
+        called = durable(verb, "--json", "--limit", str(limit), *after)
+        assert called.code == 0
+        rows += called.data
+        if not called.err:
+            break
+        after = ["--after", called.err.split("--after ")[1].strip()]
+    return rows
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+def test_approvals_of_all_planes_are_listed_page_by_page(limit: int) -> None:
+    expected = {str(one.pk): one.using for one in make(5, "ask")}
+    drain()
+    rows = all_pages("approvals", limit)
+    assert {row["execution_id"]: row["plane"] for row in rows} == expected
+    assert len(rows) == 5
+    if limit == 50:
+        assert rows == sorted(rows, key=lambda row: row["requested_at"])
+        assert durable("approvals").out.startswith("PLANE")
+
+
+def test_approvals_narrow_to_a_plane_or_a_tenant_and_tell_a_dead_plane() -> None:
+    make(4, "ask")
+    drain()
+    south = durable("approvals", "--plane", "south", "--json")
+    assert {row["tenant"] for row in south.data} == {"cid"}
+    assert {row["tenant"] for row in durable("approvals", "--tenant", "bob", "--json").data} == {"bob"}
+    with down(NORTH):
+        partly = durable("approvals", "--json")
+    assert (partly.code, "north: database 'north' is unavailable" in partly.error) == (4, True)
+    assert partly.data == south.data
+
+
+def test_check_replay_reads_the_histories_of_all_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(4)
+    drain()
+    assert durable("check-replay", "--json").data == {"checked": 4, "findings": []}
+    assert durable("check-replay", "--plane", "south", "--json").data["checked"] == 1
+    assert durable("check-replay", "--tenant", "ann", "--json").data["checked"] == 2
+    monkeypatch.setattr(flow, "func", lambda ctx, then: ctx.sleep(1))
+    called = durable("check-replay", "--json")
+    assert called.code == 5
+    assert {row["id"] for row in called.data["findings"]} == {str(one.pk) for one in made}
+
+
+def test_check_replay_never_passes_over_a_plane_that_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    make(4)
+    drain()
+    with down(NORTH):
+        called = durable("check-replay", "--json")
+        assert (called.code, called.data) == (4, {"checked": 1, "findings": []})
+        assert "north: database 'north' is unavailable" in called.error
+        monkeypatch.setattr(flow, "func", lambda ctx, then: ctx.sleep(1))
+        called = durable("check-replay", "--json")
+        assert (called.code, len(called.data["findings"])) == (5, 1)
+        assert "north: database 'north' is unavailable" in called.err
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 50])
 def test_dead_letters_page_over_all_planes_without_loss_or_repetition(limit: int) -> None:
     expected = {str(one.pk) for one in make(7, "fail")}
     drain()
-    seen: list[str] = []
-    after: list[str] = []
-    for _ in range(10):
-        called = durable("dead-letters", "--json", "--limit", str(limit), *after)
-        assert called.code == 0
-        seen += [row["execution_id"] for row in called.data]
-        if not called.err:
-            break
-        after = ["--after", called.err.split("--after ")[1].strip()]
+    seen = [row["execution_id"] for row in all_pages("dead-letters", limit)]
     assert sorted(seen) == sorted(expected)
     assert len(seen) == 7
 
@@ -120,7 +177,7 @@ def test_dead_letters_of_one_plane_page_by_number_and_narrow_to_a_tenant() -> No
     assert {row["tenant"] for row in durable("dead-letters", "--tenant", "bob", "--json").data} == {"bob"}
     assert {row["plane"] for row in durable("dead-letters", "--json").data} == {"north", "south"}
     assert durable("dead-letters").out.startswith("PLANE")
-    for wrong in ("12", "north:x", ":5", "north:5,"):
+    for wrong in ("0", "12", "north:x", ":5", "north:5,"):
         assert durable("dead-letters", "--after", wrong).code == 2
 
 
