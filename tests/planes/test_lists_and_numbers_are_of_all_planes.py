@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from django_durable import Context, Execution, workflow
 from django_durable.models import DispatchHint
@@ -231,6 +232,49 @@ def test_each_plane_has_its_own_oldest_work() -> None:
     head = next(line for line in durable("stats").out.splitlines() if line.startswith("PLANE"))
     assert head.split()[1] == "READY"
     assert north.pk != south.pk
+
+
+def test_work_of_a_plane_that_nobody_knows_is_counted_too() -> None:
+    parked, ready, sleeping = (flow.using(tenant="cid").start("wait") for _ in range(3))
+    hints = DispatchHint.objects
+    hints.filter(execution_id=parked.pk).update(plane="gone", state=DispatchHint.State.PARKED)
+    hints.filter(execution_id=ready.pk).update(plane="gone", due_at="2020-01-01T00:00:00Z")
+    hints.filter(execution_id=sleeping.pk).update(plane="gone", due_at="2999-01-01T00:00:00Z")
+    stats = durable("stats", "--json").data
+    assert (stats["parked"], stats["ready"], stats["sleeping"]) == (1, 1, 1)
+    assert stats["oldest_ready_seconds"] > 1_000_000
+    assert {one["ready"] for one in stats["planes"].values()} == {0}
+
+
+def test_a_closed_plane_is_left_out_also_after_its_alias_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for then in ("wait", "sleep"):
+        flow.using(tenant="cid").start(then)
+    flow.using(tenant="cid").start("wait")
+    DispatchHint.objects.update(due_at="2020-01-01T00:00:00Z")
+    flow.using(tenant="ann").start("wait")
+    close_plane("south", actor="op", force=True)
+    with monkeypatch.context() as patch:
+        patch.delitem(connections.settings, SOUTH)
+        called, examined = durable("stats", "--json"), durable("doctor", "--json")
+    assert (called.code, called.error) == (0, "")
+    assert set(called.data["planes"]) == {SPINE, "north"}
+    assert called.data["ready"] == 1
+    assert called.data["oldest_ready_seconds"] < 60
+    assert [found["code"] for found in examined.data["findings"]] == ["closed-plane"]
+
+
+def test_one_planes_backlog_hides_no_other_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow.using(tenant="cid").start("wait")
+    for _ in range(5):
+        flow.using(tenant="ann").start("wait")
+    assert durable("stats", "--json").data["at_least"] == []
+    monkeypatch.setattr("django_durable.operators.stats.MOST_COUNTED", 3)
+    planes = durable("stats", "--json").data["planes"]
+    assert [planes[name]["at_least"] for name in ("north", "south")] == [["ready"], ["ready"]]
+    assert planes["north"]["oldest_ready_seconds"] is None
+    assert planes["north"]["ready"] + planes["south"]["ready"] == 3
+    row = next(line for line in durable("stats").out.splitlines() if line.startswith("south"))
+    assert row.split()[1:3] == [f"{planes['south']['ready']}+", "?"]
 
 
 @pytest.mark.parametrize("verb", ["show", "history", "signal", "pause", "resume", "cancel", "retry"])
