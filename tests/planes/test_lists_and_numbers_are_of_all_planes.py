@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import DatabaseError, connections
 
-from django_durable import Context, Execution, workflow
-from django_durable.models import DispatchHint
+from django_durable import Context, Execution, PlaneUnavailable, workflow
+from django_durable.models import DispatchHint, ExecutionRoute
 from django_durable.operators.planes import close_plane
+from django_durable.planes.places import ask, place_on
+from django_durable.sql import Sql, fetch
 from tests.calling import durable
 from tests.driving import claim, drain
 from tests.planes.conftest import NORTH, SOUTH, SPINE
-from tests.planes.faults import down
+from tests.planes.faults import down, locked
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -86,6 +88,39 @@ def test_a_dead_plane_is_told_and_the_others_are_shown() -> None:
     assert stats.data["statuses"]["failed"] == len(alive)
     assert set(stats.data["planes"]) == {SPINE, "south"}
     assert (only_north.code, only_south.code) == (4, 0)
+
+
+@pytest.mark.parametrize("verb", ["list", "dead-letters", "stats", "approvals", "check-replay"])
+def test_a_plane_with_a_trouble_of_its_own_is_told_and_the_others_are_shown(verb: str) -> None:
+    make(2)
+    with locked(NORTH, {"dead-letters": "django_durable_deadletter"}.get(verb, "django_durable_execution")):
+        called = durable(verb, "--json")
+    assert called.code == 4
+    assert "north: database 'north' refused to answer: " in called.error
+    assert called.data is not None
+
+
+def test_doctor_names_a_plane_with_a_trouble_of_its_own() -> None:
+    make(2)
+    with locked(NORTH):
+        called = durable("doctor", "--json")
+    assert called.code == 5
+    assert "plane-unreachable" in called.error
+
+
+def test_an_execution_is_found_beside_a_plane_with_a_trouble_of_its_own() -> None:
+    made = make(2)
+    north, south = (next(one for one in made if one.using == alias) for alias in (NORTH, SOUTH))
+    ExecutionRoute.objects.all().delete()
+    with locked(NORTH):
+        assert Execution.objects.locate(south.pk).pk == south.pk
+        with pytest.raises(PlaneUnavailable):
+            Execution.objects.locate(north.pk)
+
+
+def test_a_statement_that_is_wrong_on_a_plane_is_a_bug_and_no_trouble_of_the_plane() -> None:
+    with pytest.raises(DatabaseError):
+        ask([place_on(NORTH)], lambda place: fetch(place.alias, Sql("SELECT no_such_column", ())))
 
 
 def test_a_closed_plane_is_shown_by_name_only() -> None:
