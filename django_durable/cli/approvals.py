@@ -15,7 +15,6 @@ from django_durable.cli.paging import Positions, merged
 from django_durable.cli.places import add_plane_filter, chosen_places
 from django_durable.cli.values import Values
 from django_durable.cli.verb import Verb
-from django_durable.errors import DurableError
 from django_durable.models import ApprovalRequest, Execution
 from django_durable.planes.places import Place, ask
 from django_durable.planes.registry import planes_in_use
@@ -92,16 +91,11 @@ class Decide(OperatorVerb):
 
     def change(self, execution: Execution[Any], options: Options, *, actor: str, reason: str) -> None:
         """Decide it, or say that somebody or something else was first."""
-        approve, reject, name = options.flag("approve"), options.flag("reject"), str(options.raw("approval_name"))
+        approve, reject = options.flag("approve"), options.flag("reject")
+        name = options.name("approval_name", "approval name") or ""
         if approve is reject:
             raise usage("decide takes one of --approve and --reject")
-        try:
-            data = options.json("data")
-            won = execution.decide(name, approved=approve, actor=actor, reason=reason, data=data)
-        except DurableError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise usage(str(error)) from error
+        won = execution.decide(name, approved=approve, actor=actor, reason=reason, data=options.json("data"))
         if not won:
             raise refusal(
                 f"approval {name!r} of execution {execution.pk} is decided, or was not in time", Exit.REFUSED

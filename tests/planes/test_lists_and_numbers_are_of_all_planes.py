@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, OperationalError, connections
 
 from django_durable import Context, Execution, PlaneUnavailable, workflow
 from django_durable.models import DispatchHint, ExecutionRoute
@@ -15,7 +17,7 @@ from django_durable.sql import Sql, fetch
 from tests.calling import durable
 from tests.driving import claim, drain
 from tests.planes.conftest import NORTH, SOUTH, SPINE
-from tests.planes.faults import down, locked
+from tests.planes.faults import down, lacking_a_table, locked
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -326,3 +328,36 @@ def test_a_verb_on_an_execution_finds_it_on_its_plane(verb: str) -> None:
     with down(SOUTH):
         refused = durable(*arguments)
     assert (refused.code, refused.out) == (4, "")
+
+
+def test_the_database_that_is_blamed_is_the_one_that_is_away() -> None:
+    execution = flow.using(tenant="cid").start("wait")
+    with lose_once(SOUTH, "django_durable_checkpoint"):
+        called = durable("history", execution.pk)
+    assert (called.code, called.error) == (4, "a database is unavailable: server closed the connection unexpectedly")
+    with down(SPINE):
+        called = durable("stats")
+    assert called.code == 4
+    assert called.error.startswith(f"database {SPINE!r} is unavailable: ")
+
+
+def test_a_verb_on_a_plane_that_lacks_migrations_says_so() -> None:
+    with lacking_a_table(SOUTH):
+        called = durable("start", "all_planes.flow", "--tenant", "cid", "--input", '{"then": "wait"}')
+    assert called.code == 4
+    assert called.error == "database 'south' lacks 1 migration(s); run: manage.py durable planes migrate south"
+
+
+@contextmanager
+def lose_once(alias: str, table: str) -> Iterator[None]:
+    """The next statement on this table meets a connection that was lost; the database itself is there."""
+    lost: list[str] = []
+
+    def lose(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if table in sql and not lost:
+            lost.append(sql)
+            raise OperationalError("server closed the connection unexpectedly")
+        return execute(sql, params, many, context)
+
+    with connections[alias].execute_wrapper(lose):
+        yield
