@@ -12,7 +12,7 @@ from django_durable.authoring.registry import find_workflow
 from django_durable.authoring.replay import find_departure
 from django_durable.cli.away import describe_away, refuse_away
 from django_durable.cli.exits import Exit, refusal
-from django_durable.cli.options import Options
+from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output
 from django_durable.cli.places import add_plane_filter, chosen_places
 from django_durable.cli.verb import Verb
@@ -41,6 +41,7 @@ class CheckReplay(Verb):
             "replayed_id", nargs="?", metavar="ID", help="this execution alone, also when it has ended"
         )
         parser.add_argument("--workflow", metavar="NAME", help="only executions of this workflow")
+        add_payloads(parser)
         add_plane_filter(parser)
         parser.add_argument("--tenant", help="only executions of this tenant")
         parser.add_argument(
@@ -49,11 +50,11 @@ class CheckReplay(Verb):
 
     def run(self, options: Options, output: Output) -> None:
         """Show each execution whose history and code part, and where they do."""
-        version, one = options.text("workflow_version"), options.text("replayed_id")
+        one = options.text("replayed_id")
         if one is not None:
-            show([check([Execution.objects.locate(one)], version)], [], output)
+            show([check([Execution.objects.locate(one)], options)], [], output)
             return
-        answers = ask(chosen_places(options), lambda place: check(under_way(place, options), version))
+        answers = ask(chosen_places(options), lambda place: check(under_way(place, options), options))
         show([checked for _place, checked in answers.found], answers.away, output)
 
 
@@ -81,12 +82,13 @@ def show(found: Sequence[Checked], away: Sequence[Away], output: Output) -> None
     refuse_away(away, output)
 
 
-def check(executions: Iterable[Execution[Any]], version: str | None) -> Checked:
+def check(executions: Iterable[Execution[Any]], options: Options) -> Checked:
     """Look at these."""
+    version, error_texts = options.text("workflow_version"), options.flag("payloads")
     count, findings = 0, []
     for execution in executions:
         count += 1
-        problem = find_problem(execution, version)
+        problem = find_problem(execution, version, error_texts=error_texts)
         if problem is not None:
             findings.append(row_of(execution, problem))
     return Checked(count=count, findings=findings)
@@ -104,11 +106,11 @@ def under_way(place: Place, options: Options) -> Iterator[Execution[Any]]:
         batch = list(rows.filter(pk__gt=batch[-1].pk)[:BATCH])
 
 
-def find_problem(execution: Execution[Any], version: str | None) -> str | None:
+def find_problem(execution: Execution[Any], version: str | None, *, error_texts: bool) -> str | None:
     """Why the code here would not go on with this execution; ``None`` where it would."""
     try:
         workflow = find_workflow(execution.workflow, version or execution.version)
-        return find_departure(workflow, read_history(export_history(execution)))
+        return find_departure(workflow, read_history(export_history(execution)), error_texts=error_texts)
     except (UnknownWorkflow, UndecodableValue) as error:
         return error.message
 
