@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import DatabaseError, connections
 
 from django_durable import Context, Execution, InvalidTransition, PlaneUnavailable, step, workflow
 from django_durable.models import (
@@ -70,6 +71,30 @@ def test_a_bump_fences_the_turn_in_flight_and_republishes() -> None:
         one.signal("answer", "yes")
     drain()
     assert {Execution.objects.locate(one.pk).status for one in (execution, later, other)} == {"completed"}
+
+
+def test_no_bump_is_without_its_note() -> None:
+    def broken(execute: Any, sql: str, *rest: Any) -> Any:
+        if "django_durable_operatoraction" in sql:
+            raise DatabaseError("disk full")
+        return execute(sql, *rest)
+
+    start("ann", "x")
+    with connections[SPINE].execute_wrapper(broken), pytest.raises(DatabaseError):
+        bump_epoch("ann", actor="op")
+    assert not TenantEpoch.objects.using(NORTH).filter(pk="ann", epoch__gt=0).exists()
+
+
+def test_a_move_that_stops_after_the_fence_says_who_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    start("ann", "x")
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "copy_tenant", lambda *_args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            move_tenant("ann", "south", actor="eve")
+    assert list(OperatorAction.objects.values_list("verb", "actor")) == [("fence_tenant", "eve")]
+    move_tenant("ann", "south", actor="dora")
+    noted = OperatorAction.objects.order_by("pk").values_list("verb", "actor")
+    assert list(noted) == [("fence_tenant", "eve"), ("move_tenant", "dora")]
 
 
 def test_a_move_takes_everything_along() -> None:

@@ -36,7 +36,7 @@ def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
     by = attribution(actor, "", required=True)
     plane = find_plane(to, fresh=True)
     target = alias_of(to)
-    placement = _begin(tenant, plane)
+    placement = _begin(tenant, plane, by.actor)
     source = alias_of(_source_of(placement, to))
     try:
         return _carry_out(placement, source, target, to, by.actor)
@@ -68,7 +68,8 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
     return moved
 
 
-def _begin(tenant: str, target: Plane) -> TenantPlacement:
+def _begin(tenant: str, target: Plane, actor: str) -> TenantPlacement:
+    """Say where the tenant goes, and who begins to fence it."""
     spine, to = spine_alias(), target.name
     with transaction.atomic(using=spine):
         row = TenantPlacement.objects.using(spine).select_for_update().filter(pk=tenant).first()
@@ -79,6 +80,7 @@ def _begin(tenant: str, target: Plane) -> TenantPlacement:
         if row.plane != to:
             if not row.moving_to:
                 refuse_tenants(target)
+                note_action("fence_tenant", actor)
             row.moving_to, row.moved_from = to, row.plane
             row.save(using=spine, update_fields=["moving_to", "moved_from"])
     return row
