@@ -23,7 +23,7 @@ from django_durable.operators.actors import attribution
 from django_durable.operators.audit import note_action
 from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove
 from django_durable.planes.placement import refuse_tenants
-from django_durable.planes.registry import Plane, alias_of, find_plane
+from django_durable.planes.registry import Plane, alias_of, find_plane, held
 from django_durable.planes.selection import spine_alias
 
 
@@ -71,7 +71,7 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
 def _begin(tenant: str, target: Plane, actor: str) -> TenantPlacement:
     """Say where the tenant goes, and who begins to fence it."""
     spine, to = spine_alias(), target.name
-    with transaction.atomic(using=spine):
+    with held(target) as now:
         row = TenantPlacement.objects.using(spine).select_for_update().filter(pk=tenant).first()
         if row is None:
             raise UnknownTenant(f"tenant {tenant!r} is placed on no data plane")
@@ -79,7 +79,7 @@ def _begin(tenant: str, target: Plane, actor: str) -> TenantPlacement:
             raise InvalidTransition(f"tenant {tenant!r} is on its way to {row.moving_to!r}; finish that move first")
         if row.plane != to:
             if not row.moving_to:
-                refuse_tenants(target)
+                refuse_tenants(now)
                 note_action("fence_tenant", actor)
             row.moving_to, row.moved_from = to, row.plane
             row.save(using=spine, update_fields=["moving_to", "moved_from"])
