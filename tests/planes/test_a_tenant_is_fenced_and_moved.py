@@ -9,10 +9,13 @@ from uuid import UUID
 import pytest
 from django.db import DatabaseError, connections
 
-from django_durable import Context, Execution, InvalidTransition, PlaneUnavailable, step, workflow
+from django_durable import Context, DurableError, Execution, InvalidTransition, PlaneUnavailable, step, workflow
+from django_durable.events import publish
 from django_durable.models import (
     Checkpoint,
     DispatchHint,
+    EventRow,
+    EventTaken,
     ExecutionRoute,
     Message,
     OperatorAction,
@@ -127,6 +130,50 @@ def test_a_move_takes_everything_along() -> None:
     assert OperatorAction.objects.using(SPINE).filter(verb="move_tenant", actor="op").count() == 1
     placement = TenantPlacement.objects.get(pk="ann")
     assert (placement.plane, placement.moving_to, placement.moved_from) == ("south", "", "")
+
+
+@workflow("moving.reader")
+def reader(ctx: Context) -> list[Any]:
+    return [ctx.wait_for_event("sold")["n"] for _ in range(4)]
+
+
+def test_a_move_takes_the_events_along_page_by_page_and_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "BATCH", 2)
+    execution, other = (reader.using(tenant=tenant).start() for tenant in ("ann", "bob"))
+    drain()
+    for n in range(3):
+        publish("sold", {"n": n}, tenant="ann", dedup_key=f"sale-{n}")
+        publish("sold", {"n": n}, tenant="bob")
+    drain()
+    taken = EventTaken.objects.using(NORTH).filter(execution_id=execution.pk).count()
+    assert taken == 3
+    move_tenant("ann", "south", actor="op")
+    assert set(EventRow.objects.using(NORTH).values_list("tenant", flat=True)) == {"bob"}
+    assert set(EventTaken.objects.using(NORTH).values_list("execution_id", flat=True)) == {other.pk}
+    assert EventTaken.objects.using(SOUTH).filter(execution_id=execution.pk).count() == 3
+    assert publish("sold", {"n": 0}, tenant="ann", dedup_key="sale-0")
+    assert EventRow.objects.using(SOUTH).count() == 3
+    publish("sold", {"n": 9}, tenant="ann")
+    drain()
+    assert Execution.objects.locate(execution.pk).output == [0, 1, 2, 9]
+
+
+def test_an_event_that_arrives_changed_stops_the_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader.using(tenant="ann").start()
+    publish("sold", {"n": 1}, tenant="ann")
+
+    def spoiled(execute: Any, sql: str, params: Any, *rest: Any) -> Any:
+        found = execute(sql, params, *rest)
+        if sql.startswith("INSERT") and '"django_durable_eventrow"' in sql:
+            EventRow.objects.using(SOUTH).update(payload="spoiled")
+        return found
+
+    with connections[SOUTH].execute_wrapper(spoiled), pytest.raises(DurableError, match="eventrow"):
+        move_tenant("ann", "south", actor="op")
+    assert plane_of("ann") == NORTH
+    move_tenant("ann", "south", actor="op")
+    drain()
+    assert EventTaken.objects.using(SOUTH).count() == 1
 
 
 STAGES = ["freeze", "copy_tenant", "_prepare", "_switch", "release", "pages", "_finish"]

@@ -21,7 +21,7 @@ from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTe
 from django_durable.models import Execution, ExecutionRoute, Outbox, TenantEpoch, TenantPlacement
 from django_durable.operators.actors import attribution
 from django_durable.operators.audit import note_action
-from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove
+from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove, remove_events
 from django_durable.planes.placement import refuse_tenants
 from django_durable.planes.registry import Plane, alias_of, find_plane, held
 from django_durable.planes.selection import spine_alias
@@ -64,6 +64,7 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
     for page in pages(source, tenant):
         with transaction.atomic(using=source):
             remove(source, page)
+    remove_events(source, tenant)
     _finish(tenant)
     return moved
 
