@@ -69,16 +69,18 @@ class Confirmation:
         return TemplateResponse(request, "admin/django_durable/confirmation.html", context)
 
     def carry_out(self, request: HttpRequest, told: Mapping[str, Any]) -> None:
-        """Do it to each of them by itself, and leave a message for every outcome."""
+        """Do it to each of them by itself, and leave a message for every outcome, also if an outage ends it early."""
         won: list[str] = []
         lost: list[str] = []
-        for execution in self.executions:
-            try:
-                won.append(self.act.perform(execution, request.user, told))
-            except (DurableError, TypeError, ValueError) as error:
-                lost.append(str(error))
-        self._tell(request, messages.SUCCESS, won)
-        self._tell(request, messages.ERROR, lost)
+        try:
+            for execution in self.executions:
+                try:
+                    won.append(self.act.perform(execution, request.user, told))
+                except (DurableError, TypeError, ValueError) as error:
+                    lost.append(str(error))
+        finally:
+            self._tell(request, messages.SUCCESS, won)
+            self._tell(request, messages.ERROR, lost)
 
     def _tell(self, request: HttpRequest, level: int, texts: list[str]) -> None:
         for text in texts[:TOLD]:

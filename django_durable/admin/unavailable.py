@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 
+from django_durable.database_errors import is_disconnect
 from django_durable.errors import PlaneUnavailable
 
 __all__ = ["or_unavailable"]
@@ -27,8 +28,11 @@ def or_unavailable(view: View) -> View:
         try:
             return view(request, *args, **kwargs)
         except (PlaneUnavailable, OperationalError, InterfaceError) as error:
+            if not (isinstance(error, PlaneUnavailable) or is_disconnect(error)):
+                raise  # a lock, a timeout, a mistake: no outage
             logger.warning("%s: the database cannot be reached (%s)", request.path, type(error).__name__)
             # Not the admin's own frame: it would ask the database for the user's permissions.
-            return render(request, "admin/django_durable/unavailable.html", status=503)
+            context = {"changes": request.method == "POST"}
+            return render(request, "admin/django_durable/unavailable.html", context, status=503)
 
     return answering

@@ -27,16 +27,17 @@ from django_durable.errors import NonDeterminismError, SuspensionSwallowed
 from django_durable.payloads import decode
 
 
-def find_departure(workflow: Workflow[..., Any], read: ReadHistory) -> str | None:
+def find_departure(workflow: Workflow[..., Any], read: ReadHistory, *, error_texts: bool = False) -> str | None:
     """Where the code of today leaves the way of a stored history: a text that names the position, or ``None``.
 
     Calls the workflow's body without database and without running any step. Every operation has to meet the record
     of its position; behind the last record the code may do what it likes, as a run that was under way would.
+    Of an error of the body it names the type, and the text with ``error_texts``: that may repeat a payload.
     """
-    return _follow(ReplaySession(_claim_of(workflow, read), read), workflow, read)
+    return _follow(ReplaySession(_claim_of(workflow, read), read), workflow, read, error_texts)
 
 
-def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHistory) -> str | None:
+def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHistory, error_texts: bool) -> str | None:
     """What is wrong, naming the position; ``None`` for nothing."""
     try:
         arguments = bound_arguments(workflow, decode(read.encoded_input))
@@ -54,7 +55,7 @@ def _follow(session: ReplaySession, workflow: Workflow[..., Any], read: ReadHist
         raised = error
     if session.suspended and session.broken is None:
         return f"position {session.position}: {SuspensionSwallowed().message}"
-    return _broken(session) or _unread(session, raised)
+    return _broken(session) or _unread(session, raised, error_texts)
 
 
 def _broken(session: ReplaySession) -> str | None:
@@ -65,11 +66,12 @@ def _broken(session: ReplaySession) -> str | None:
     return None
 
 
-def _unread(session: ReplaySession, raised: Exception | None) -> str | None:
+def _unread(session: ReplaySession, raised: Exception | None, error_texts: bool) -> str | None:
     unread = session.first_unread()
     if unread is None:
         return None
-    how = "ended" if raised is None else f"raised {type(raised).__name__}: {raised}"
+    how = "ended" if raised is None else f"raised {type(raised).__name__}"
+    how += f": {raised}" if error_texts and raised is not None else ""
     return f"position {unread.position}: the history has {unread.kind} {unread.name!r}, but the code {how} before it"
 
 

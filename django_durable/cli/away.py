@@ -8,7 +8,7 @@ from django_durable.cli.exits import Exit, refusal
 from django_durable.cli.output import Output
 from django_durable.planes.places import Away
 
-__all__ = ["refuse_away"]
+__all__ = ["describe_away", "refuse_away"]
 
 
 def refuse_away(away: Sequence[Away], output: Output) -> None:
@@ -16,5 +16,10 @@ def refuse_away(away: Sequence[Away], output: Output) -> None:
     if not away:
         return
     output.flush()
+    raise refusal(describe_away(away), Exit.UNAVAILABLE)
+
+
+def describe_away(away: Sequence[Away]) -> str:
+    """Which they are, and why each gave no answer."""
     told = "; ".join(f"{one.place.label}: {one.reason}" for one in away)
-    raise refusal(f"{len(away)} data plane(s) gave no answer and are not shown: {told}", Exit.UNAVAILABLE)
+    return f"{len(away)} data plane(s) gave no answer and are not shown: {told}"

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 from django.core.management.base import CommandError
-from django.db import DatabaseError, InterfaceError, OperationalError, ProgrammingError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 
-from django_durable.cli.schema import missing_tables
+from django_durable.cli.outage import explain_outage
 from django_durable.errors import (
     DurableError,
     ExecutionNotFound,
@@ -20,9 +20,8 @@ from django_durable.errors import (
     UnknownWorkflow,
     UnserializableValue,
 )
-from django_durable.planes.selection import spine_alias
 
-__all__ = ["Exit", "refusal", "refusing", "usage"]
+__all__ = ["Exit", "reading_arguments", "refusal", "refusing", "usage"]
 
 
 class Exit(IntEnum):
@@ -43,9 +42,6 @@ CODES: tuple[tuple[tuple[type[DurableError], ...], Exit], ...] = (
     ((DurableError,), Exit.REFUSED),
 )
 
-NAMED = 3
-"""How many missing tables a message names."""
-
 
 def refusal(message: str, code: Exit) -> CommandError:
     """The error that ends the command with this code and one line on stderr."""
@@ -55,6 +51,20 @@ def refusal(message: str, code: Exit) -> CommandError:
 def usage(message: str) -> CommandError:
     """The error for an option or argument that cannot be used."""
     return refusal(message, Exit.USAGE)
+
+
+@contextmanager
+def reading_arguments() -> Iterator[None]:
+    """Turn what an argument cannot be into the usage error.
+
+    Around the reading of arguments only: the same errors from code of the project, which a verb may call, are bugs.
+    """
+    try:
+        yield
+    except DurableError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise usage(str(error)) from error
 
 
 @contextmanager
@@ -73,25 +83,3 @@ def refusing() -> Iterator[None]:
         if explained is None:
             raise
         raise refusal(explained, Exit.UNAVAILABLE) from error
-
-
-def explain_outage(error: DatabaseError | InterfaceError) -> str | None:
-    """What to tell of an error of the database; ``None`` where the statement itself was wrong."""
-    using = spine_alias()
-    if isinstance(error, (OperationalError, ProgrammingError)):
-        try:
-            missing = missing_tables(using)
-        except (DatabaseError, InterfaceError):
-            missing = []  # the database is away, or the caller's transaction is broken
-        if missing:
-            return lacking(using, missing)
-    if isinstance(error, ProgrammingError) or getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_ERROR":
-        return None
-    first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return f"database {using!r} is unavailable: {first_line}"
-
-
-def lacking(using: str, missing: list[str]) -> str:
-    """What to tell where the migrations have not run."""
-    named = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
-    return f"database {using!r} lacks {named}; run: manage.py migrate"

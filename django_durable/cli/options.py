@@ -17,8 +17,9 @@ from uuid import UUID
 
 from django.utils.dateparse import parse_datetime
 
-from django_durable.cli.exits import usage
+from django_durable.cli.exits import reading_arguments, usage
 from django_durable.durations import aware, seconds
+from django_durable.models.columns import check_name
 
 __all__ = ["Options", "add_attribution", "add_execution", "add_json", "add_paging", "add_payloads"]
 
@@ -43,6 +44,12 @@ class Options:
         """A text, or ``None``."""
         value = self.raw(name)
         return None if value is None else str(value)
+
+    def name(self, name: str, what: str) -> str | None:
+        """A name of something, of a form that every database can store; or ``None``."""
+        value = self.text(name)
+        with reading_arguments():
+            return None if value is None else check_name(value, what)
 
     def number(self, name: str, *, least: int | None = None, most: int | None = None) -> int | None:
         """A whole number within bounds, or ``None``."""

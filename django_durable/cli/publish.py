@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from django_durable.cli.exits import usage
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output
 from django_durable.cli.verb import Verb
-from django_durable.errors import DurableError
 from django_durable.events import publish
 
 __all__ = ["Publish"]
@@ -30,18 +28,9 @@ class Publish(Verb):
 
     def run(self, options: Options, output: Output) -> None:
         """Publish it."""
-        name = str(options.raw("event_name"))
-        try:
-            event = publish(
-                name,
-                options.json("payload"),
-                tenant=options.text("tenant"),
-                dedup_key=options.text("dedup_key"),
-            )
-        except DurableError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise usage(str(error)) from error
+        name = options.name("event_name", "event name") or ""
+        tenant, dedup_key = options.name("tenant", "tenant"), options.name("dedup_key", "dedup_key")
+        event = publish(name, options.json("payload"), tenant=tenant, dedup_key=dedup_key)
         if output.as_json:
             output.document({"event_id": event, "name": name})
         else:

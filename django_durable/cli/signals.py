@@ -9,7 +9,6 @@ from django_durable.cli.exits import usage
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output
 from django_durable.cli.verb import ExecutionVerb
-from django_durable.errors import DurableError
 from django_durable.models import Execution
 
 __all__ = ["Signal"]
@@ -31,15 +30,12 @@ class Signal(ExecutionVerb):
 
     def act(self, execution: Execution[Any], options: Options, output: Output) -> None:
         """Send it; refused once the execution has ended."""
-        names = {text for text in (options.text("signal_name"), options.text("name")) if text is not None}
+        given = (options.name("signal_name", "signal name"), options.name("name", "signal name"))
+        names = {text for text in given if text is not None}
         if len(names) != 1:
             raise usage("signal takes one name: manage.py durable signal ID NAME")
-        try:
-            message = execution.signal(names.pop(), options.json("payload"), dedup_key=options.text("dedup_key"))
-        except DurableError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise usage(str(error)) from error
+        dedup_key = options.name("dedup_key", "dedup_key")
+        message = execution.signal(names.pop(), options.json("payload"), dedup_key=dedup_key)
         if output.as_json:
             output.document({"id": execution.pk, "message_id": message})
         else:

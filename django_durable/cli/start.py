@@ -9,11 +9,11 @@ from typing import Any
 from django_durable.authoring.arguments import bound_arguments
 from django_durable.authoring.registry import all_workflows, find_workflow
 from django_durable.authoring.workflow import Workflow
-from django_durable.cli.exits import Exit, refusal, usage
+from django_durable.cli.exits import Exit, reading_arguments, refusal, usage
 from django_durable.cli.options import Options
 from django_durable.cli.output import Output
 from django_durable.cli.verb import Verb
-from django_durable.errors import DurableError, UnknownWorkflow
+from django_durable.errors import UnknownWorkflow
 from django_durable.payloads import coerce_arguments
 
 __all__ = ["Start"]
@@ -44,13 +44,9 @@ class Start(Verb):
         if not isinstance(plain, dict) or not all(isinstance(name, str) for name in plain):
             raise usage('--input must be a JSON object of the arguments by name, like {"order_id": 5}')
         check_names(workflow, plain)
-        try:
+        with reading_arguments():
             prepared = workflow.using(**start_options(options))
             arguments = bound_arguments(workflow, coerce_arguments(workflow.func, plain))
-        except DurableError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise usage(str(error)) from error
         execution = prepared.start_bound(dict(arguments.arguments))
         if not execution.is_new:
             output.talk(f"execution {execution.pk} has this key already; it is {execution.status}")

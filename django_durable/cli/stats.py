@@ -40,9 +40,9 @@ def stats_document(measured: Measured) -> dict[str, Any]:
 
 
 def write_stats(measured: Measured, output: Output) -> None:
-    """The numbers as text; a number that was not counted to its end has a plus sign."""
+    """The numbers as text: ``+`` after one that was not counted to its end, ``?`` for one that is not known."""
     numbers = asdict(measured.total)
-    statuses, queues = numbers.pop("statuses"), numbers.pop("queues")
+    statuses, queues, _at_least = (numbers.pop(name) for name in ("statuses", "queues", "at_least"))
     shown = {**{status: count for status, count in statuses.items() if count}, **numbers}
     output.pairs({name: capped(value) for name, value in shown.items()})
     if has_planes(measured):
@@ -58,7 +58,11 @@ def write_stats(measured: Measured, output: Output) -> None:
 
 
 def row_of(name: str, stats: PlaneStats) -> dict[str, Any]:
-    return {"plane": name, **{column: capped(getattr(stats, column)) for column in OF_PLANES}}
+    row: dict[str, Any] = {column: capped(getattr(stats, column)) for column in OF_PLANES}
+    row |= {column: f"{getattr(stats, column)}+" for column in stats.at_least}
+    if "ready" in stats.at_least:
+        row["oldest_ready_seconds"] = "?"
+    return {"plane": name, **row}
 
 
 def has_planes(measured: Measured) -> bool:

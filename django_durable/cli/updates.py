@@ -7,11 +7,10 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from django_durable.cli.exits import Exit, refusal, usage
+from django_durable.cli.exits import Exit, refusal
 from django_durable.cli.options import Options, add_payloads
 from django_durable.cli.output import Output
 from django_durable.cli.verb import ExecutionVerb
-from django_durable.errors import DurableError
 from django_durable.models import Execution
 from django_durable.operators.values import Values
 from django_durable.payloads import encode
@@ -35,17 +34,13 @@ class Update(ExecutionVerb):
 
     def act(self, execution: Execution[Any], options: Options, output: Output) -> None:
         """Send it; refused by its validator, and once the execution has ended."""
-        timeout = options.duration("timeout")
+        timeout, name = options.duration("timeout"), options.name("update_name", "update name") or ""
         try:
-            answer = execution.send_update(str(options.raw("update_name")), options.json("payload"), timeout=timeout)
+            answer = execution.send_update(name, options.json("payload"), timeout=timeout)
         except ValidationError as error:
             raise refusal("; ".join(error.messages), Exit.REFUSED) from error
         except TimeoutError as error:
             raise refusal(str(error), Exit.REFUSED) from error
-        except DurableError:
-            raise
-        except (TypeError, ValueError) as error:
-            raise usage(str(error)) from error
         if timeout is None:
             found: dict[str, Any] = {"id": execution.pk, "message_id": answer}
             line = str(answer)

@@ -6,8 +6,9 @@ import signal
 from argparse import ArgumentParser
 from functools import partial
 
-from django_durable.cli.exits import Exit, lacking, refusal
+from django_durable.cli.exits import Exit, refusal
 from django_durable.cli.options import Options
+from django_durable.cli.outage import lacking
 from django_durable.cli.output import Output
 from django_durable.cli.places import named_place
 from django_durable.cli.schema import missing_tables

@@ -71,6 +71,7 @@ def _adopt(execution: Execution[Any], workflow: Workflow[..., Any], verb: str, a
             execution.pk,
             version=workflow.version,
             source_digest=workflow.source_digest,
+            was=(execution.version, execution.source_digest),
             seen=seen,
             verb=verb,
             by=by,

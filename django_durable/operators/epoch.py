@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
+from django_durable.engine.contention import repeated
 from django_durable.engine.reach import reaching
 from django_durable.engine.transitions import epoch
 from django_durable.operators.actors import attribution
@@ -20,7 +23,13 @@ def bump_epoch(tenant: str, *, actor: Any = None) -> int:
     by = attribution(actor, "", required=False)
     plane = plane_of(tenant)
     with reaching(plane):
+        return repeated(plane, lambda: _noted_bump(plane, tenant, by.actor))
+
+
+def _noted_bump(plane: str, tenant: str, actor: str) -> int:
+    """One transaction; where the note is on another database it is there before this one commits."""
+    with transaction.atomic(using=plane):
         raised = epoch.bump_epoch(plane, tenant)
-    if by.actor:
-        note_action("bump_epoch", by.actor)
-    return raised
+        if actor:
+            note_action("bump_epoch", actor)
+        return raised

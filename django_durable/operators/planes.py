@@ -16,7 +16,7 @@ from django_durable.operators.actors import attribution
 from django_durable.operators.audit import note_action
 from django_durable.operators.stats import count_statuses
 from django_durable.planes.placement import place_tenant
-from django_durable.planes.registry import Plane, alias_of, find_plane, forget_planes, register_plane, set_state
+from django_durable.planes.registry import Plane, alias_of, find_plane, forget_planes, held, register_plane, set_state
 from django_durable.planes.selection import spine_alias
 
 __all__ = ["add_plane", "close_plane", "count_unfinished", "drain_plane", "place"]
@@ -51,10 +51,10 @@ def close_plane(name: str, *, actor: Any, force: bool = False) -> None:
     """
 
     def change() -> None:
-        plane = find_plane(name, fresh=True)
-        if not force:
-            _refuse_to_strand(plane)
-        set_state(name, DataPlane.State.CLOSED)
+        with held(find_plane(name, fresh=True)) as plane:
+            if not force:
+                _refuse_to_strand(plane)
+            set_state(name, DataPlane.State.CLOSED)
 
     _attributed("close_plane", actor, change)
 

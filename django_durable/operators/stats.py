@@ -28,6 +28,7 @@ from django_durable.models import (
     SweepClaim,
 )
 from django_durable.planes.places import Away, Place, all_places, ask
+from django_durable.planes.registry import all_planes
 from django_durable.planes.selection import spine_alias
 from django_durable.sql import Sql, build, fetch, join
 
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 MOST_COUNTED = 100_000
-"""Where counting stops; a number that has reached it means "at least"."""
+"""Where counting stops; a number that has reached it means "at least". Hints are counted for all planes together."""
 
 TICK = "tick"
 
@@ -76,6 +77,11 @@ class PlaneStats:
     """Schedules with a time that is due and not decided."""
     oldest_ended_seconds: float | None
     """How long ago the oldest execution ended that is still kept: what retention has come to."""
+    at_least: tuple[str, ...] = ()
+    """Those of ``ready``, ``sleeping`` and ``parked`` whose counting stopped early, at whichever plane's hints.
+
+    Where ``ready`` is one of them, a plane's ``oldest_ready_seconds`` is not known and ``None``.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +100,7 @@ class QueueStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats(PlaneStats):
-    """One look at everything: the sums of the planes that answered."""
+    """One look at everything: what the spine knows of all open planes, and the sums of those that answered."""
 
     last_tick_seconds: float | None
     """How long ago anything last swept; ``None``: never."""
@@ -112,48 +118,63 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
-    """What the spine knows of each plane's work, by the plane's name."""
+class Count:
+    """Hints of one kind, by the name of their plane, registered or not; ``stopped``: there are more."""
 
-    ready: Mapping[str, int]
+    number: Mapping[str, int]
     oldest: Mapping[str, datetime | None]
-    sleeping: Mapping[str, int]
-    parked: Mapping[str, int]
+    stopped: bool
+
+    @property
+    def total(self) -> int:
+        """Of all planes."""
+        return sum(self.number.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """What the spine knows of the work of all planes that are not closed."""
+
+    ready: Count
+    sleeping: Count
+    parked: Count
+    oldest: datetime | None
+
+    @property
+    def at_least(self) -> tuple[str, ...]:
+        """The kinds whose counting stopped early."""
+        return tuple(kind for kind in QUEUED if getattr(self, kind).stopped)
+
+
+QUEUED = ("ready", "sleeping", "parked")
+SUMMED = ("running", "blocked", "unpublished", "open_dead_letters", "schedules", "due_schedules")
 
 
 def measure() -> Measured:
-    """Count everything, each number up to ``MOST_COUNTED``. Raises where the spine cannot be reached."""
+    """Count everything, each number up to ``MOST_COUNTED``. Raises where the spine cannot be reached.
+
+    Closed planes are left alone, with their hints.
+    """
     spine = spine_alias()
     now = read_now(spine)
     queued = read_queued(spine, now)
-    answers = ask(all_places(), lambda place: measure_place(place, queued, now))
+    answers = ask([one for one in all_places() if not one.is_closed], lambda one: measure_place(one, queued, now))
     found = {place.label: stats for place, stats in answers.found}
-    sums = {name: sum(getattr(one, name) for one in found.values()) for name in COUNTED}
-    oldest = oldest_due(spine, list(live_queues(spine)), now)
+    sums = {name: sum(getattr(one, name) for one in found.values()) for name in SUMMED}
+    # Of the spine, not of the planes: a plane that nobody knows any more still has its hints there.
+    sums |= {kind: getattr(queued, kind).total for kind in QUEUED}
     total = Stats(
         statuses={status: sum(one.statuses[status] for one in found.values()) for status in Status.values},
-        oldest_ready_seconds=None if oldest is None else (now - oldest).total_seconds(),
+        oldest_ready_seconds=age_of(queued.oldest, now),
         oldest_ended_seconds=max(
             (one.oldest_ended_seconds for one in found.values() if one.oldest_ended_seconds is not None), default=None
         ),
         last_tick_seconds=last_tick_age(spine, now),
         queues=measure_queues(spine, now),
+        at_least=queued.at_least,
         **{name: min(count, MOST_COUNTED) for name, count in sums.items()},
     )
     return Measured(total=total, planes=found, away=answers.away)
-
-
-COUNTED = (
-    "ready",
-    "running",
-    "sleeping",
-    "blocked",
-    "parked",
-    "unpublished",
-    "open_dead_letters",
-    "schedules",
-    "due_schedules",
-)
 
 
 def measure_queues(spine: str, now: datetime) -> dict[str, QueueStats]:
@@ -175,20 +196,21 @@ def measure_queues(spine: str, now: datetime) -> dict[str, QueueStats]:
 def measure_place(place: Place, queued: Queued, now: datetime) -> PlaneStats:
     """The numbers of one plane."""
     statuses = count_statuses(place.alias)
-    oldest = queued.oldest.get(place.plane)
+    ready = queued.ready
     return PlaneStats(
         statuses=statuses,
-        ready=queued.ready.get(place.plane, 0),
-        oldest_ready_seconds=None if oldest is None else (now - oldest).total_seconds(),
+        ready=ready.number.get(place.plane, 0),
+        oldest_ready_seconds=None if ready.stopped else age_of(ready.oldest.get(place.plane), now),
         running=statuses["running"],
-        sleeping=queued.sleeping.get(place.plane, 0),
+        sleeping=queued.sleeping.number.get(place.plane, 0),
         blocked=statuses["blocked"],
-        parked=queued.parked.get(place.plane, 0),
+        parked=queued.parked.number.get(place.plane, 0),
         unpublished=count_up_to(Outbox.objects.using(place.alias).filter(pk__gt=0)),
         open_dead_letters=count_up_to(DeadLetter.objects.using(place.alias).filter(retried_at=None)),
         schedules=count_up_to(Schedule.objects.using(place.alias).filter(due_at__isnull=False)),
         due_schedules=count_up_to(undecided_schedules(place.alias)),
         oldest_ended_seconds=oldest_ended_age(place.alias),
+        at_least=queued.at_least,
     )
 
 
@@ -199,31 +221,38 @@ def oldest_ended_age(using: str) -> float | None:
     return None if first is None else (read_now(using) - first).total_seconds()
 
 
+def age_of(moment: datetime | None, now: datetime) -> float | None:
+    return None if moment is None else (now - moment).total_seconds()
+
+
 def read_queued(spine: str, now: datetime) -> Queued:
     """Count the hints, each kind in one statement for all planes together."""
+    closed = [plane.name for plane in all_planes().values() if not plane.claimable]
+    live, parked = live_hints(spine), DispatchHint.objects.using(spine).filter(state=DispatchHint.State.PARKED)
+    if closed:
+        live, parked = live.exclude(plane__in=closed), parked.exclude(plane__in=closed)
     queues = list(live_queues(spine))
-    due = live_hints(spine).filter(queue__in=queues, priority__in=LEVELS, due_at__lte=now, token=None)
-    ready = by_plane(spine, due)
-    sleeping = by_plane(spine, live_hints(spine).filter(token=None, due_at__gt=now))
-    parked = by_plane(spine, DispatchHint.objects.using(spine).filter(state=DispatchHint.State.PARKED))
+    due = live.filter(queue__in=queues, priority__in=LEVELS, due_at__lte=now, token=None)
     return Queued(
-        ready={plane: count for plane, (count, _oldest) in ready.items()},
-        oldest={plane: oldest for plane, (_count, oldest) in ready.items()},
-        sleeping={plane: count for plane, (count, _oldest) in sleeping.items()},
-        parked={plane: count for plane, (count, _oldest) in parked.items()},
+        ready=by_plane(spine, due),
+        sleeping=by_plane(spine, live.filter(token=None, due_at__gt=now)),
+        parked=by_plane(spine, parked),
+        oldest=oldest_due(live, queues, now),
     )
 
 
-def by_plane(spine: str, hints: models.QuerySet[DispatchHint]) -> dict[str, tuple[int, datetime | None]]:
+def by_plane(spine: str, hints: models.QuerySet[DispatchHint]) -> Count:
     """How many of these hints each plane has, and when the first of them was due; of ``MOST_COUNTED`` at most."""
     bounded = hints.order_by().values("plane", "due_at")[:MOST_COUNTED]
     try:
         text, params = bounded.query.get_compiler(spine).as_sql()
     except EmptyResultSet:  # no queue has any work
-        return {}
+        return Count(number={}, oldest={}, stopped=False)
     counted = Sql(f"SELECT plane, COUNT(*), MIN(due_at) FROM ({text}) AS counted GROUP BY plane", tuple(params))
     rows = fetch(spine, counted)
-    return {plane: (int(count), as_moment(oldest)) for plane, count, oldest in rows}
+    number = {plane: int(count) for plane, count, _oldest in rows}
+    oldest = {plane: as_moment(oldest) for plane, _count, oldest in rows}
+    return Count(number=number, oldest=oldest, stopped=sum(number.values()) >= MOST_COUNTED)
 
 
 def as_moment(raw: object) -> datetime | None:
@@ -275,12 +304,12 @@ def live_queues(using: str) -> Iterator[str]:
         yield name
 
 
-def oldest_due(using: str, queues: list[str], now: datetime) -> datetime | None:
-    """When the oldest ready work fell due."""
+def oldest_due(live: models.QuerySet[DispatchHint], queues: list[str], now: datetime) -> datetime | None:
+    """When the oldest ready of these hints fell due."""
     found: list[datetime] = []
     for queue in queues:
         for level in LEVELS:
-            due = live_hints(using).filter(queue=queue, priority=level, due_at__lte=now, token=None)
+            due = live.filter(queue=queue, priority=level, due_at__lte=now, token=None)
             found += due.order_by("due_at").values_list("due_at", flat=True)[:1]
     return min(found, default=None)
 
@@ -289,4 +318,4 @@ def last_tick_age(using: str, now: datetime) -> float | None:
     """Seconds since anything last ticked: beat, an embedded worker, ``manage.py durable tick``."""
     ticks = SweepClaim.objects.using(using).filter(name=TICK)
     last = ticks.order_by("-ran_at").values_list("ran_at", flat=True).first()
-    return None if last is None else (now - last).total_seconds()
+    return age_of(last, now)

@@ -72,8 +72,3 @@ def note_success(alias: str) -> None:
         with _lock:
             if _open.pop(alias, None) is not None:
                 logger.warning("database %r can be reached again", alias)
-
-
-def unreachable() -> list[str]:
-    """The aliases whose breaker is open."""
-    return sorted(_open)

@@ -8,11 +8,11 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from django_durable.database_errors import is_disconnect
+from django_durable.database_errors import is_disconnect, is_mistake
 from django_durable.errors import ExecutionNotFound, PlaneUnavailable
 from django_durable.models import Execution, ExecutionRoute
-from django_durable.planes.behind import behind
 from django_durable.planes.breaker import guarded
+from django_durable.planes.places import lacks
 from django_durable.planes.registry import all_planes, planes_in_use
 from django_durable.planes.selection import spine_alias
 
@@ -26,8 +26,7 @@ def locate(id: uuid.UUID | str) -> Execution[Any]:
             with guarded(alias):
                 found: Execution[Any] | None = Execution._base_manager.using(alias).filter(pk=wanted).first()
         except (DatabaseError, InterfaceError) as error:
-            if not is_disconnect(error) and not _lacks_tables(alias):
-                raise
+            _pass_over(alias, error)
             away.append(alias)
             continue
         if found is not None:
@@ -49,11 +48,12 @@ def read_id(id: uuid.UUID | str) -> uuid.UUID:
         raise ExecutionNotFound(f"{str(id)[:64]!r} is not an execution id (a UUID)") from None
 
 
-def _lacks_tables(alias: str) -> bool:
-    """Whether the statement failed for the plane's migrations, and not for itself."""
-    if alias == spine_alias() or connections[alias].in_atomic_block:
-        return False
-    return bool(behind(alias))
+def _pass_over(alias: str, error: DatabaseError | InterfaceError) -> None:
+    """Nothing where the plane has troubles of its own. Raises the error again where it is the caller's."""
+    if is_disconnect(error):
+        return
+    if is_mistake(error) or alias == spine_alias() or connections[alias].in_atomic_block:
+        lacks(alias, error)
 
 
 def _candidates(wanted: uuid.UUID) -> Iterator[str]:

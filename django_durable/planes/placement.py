@@ -8,7 +8,7 @@ from django_durable.conf import config
 from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTenant
 from django_durable.models import TenantPlacement
 from django_durable.models.columns import check_name
-from django_durable.planes.registry import Plane, alias_of, find_plane, planes_in_use
+from django_durable.planes.registry import Plane, alias_of, find_plane, held, planes_in_use
 
 
 def placement_of(tenant: str) -> str:
@@ -52,8 +52,9 @@ def place_tenant(tenant: str, plane: str) -> None:
     rows = TenantPlacement.objects.using(config().spine)
     row = rows.filter(pk=tenant).first()
     if row is None:
-        refuse_tenants(found)
-        row, _created = rows.get_or_create(tenant=tenant, defaults={"plane": plane})
+        with held(found) as now:
+            refuse_tenants(now)
+            row, _created = rows.get_or_create(tenant=tenant, defaults={"plane": plane})
     if row.plane != plane:
         raise ValueError(f"tenant {tenant!r} is placed on {row.plane!r} already; use move_tenant() to move it")
 

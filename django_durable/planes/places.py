@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from django_durable.database_errors import is_disconnect
+from django_durable.database_errors import first_line, is_disconnect, is_mistake
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import DataPlane
 from django_durable.planes.behind import behind
@@ -74,7 +74,8 @@ def all_places() -> list[Place]:
 def ask(places: Iterable[Place], question: Callable[[Place], T]) -> Answers[T]:
     """Ask each in turn, whatever the breakers say: this is for people who want to know.
 
-    Only the spine's own errors are raised: without it there is no answer at all.
+    An outage, a timeout, a lock or a missing right is that place's alone. Raised are the spine's own errors (without
+    it there is no answer at all), and what is wrong with the statement itself.
     """
     answers: Answers[T] = Answers(found=[], away=[])
     for place in places:
@@ -94,12 +95,24 @@ def _reason(place: Place, error: DatabaseError | InterfaceError) -> str:
     """Why it gave no answer. Raises the error again where the statement itself was wrong."""
     if is_disconnect(error):
         close_quietly(place.alias)
-        first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        return f"database {place.alias!r} is unavailable: {first_line}"
-    missing = behind(place.alias)
+        return f"database {place.alias!r} is unavailable: {first_line(error)}"
+    if not is_mistake(error):
+        return f"database {place.alias!r} refused to answer: {first_line(error)}"
+    missing = lacks(place.alias, error)
+    return f"database {place.alias!r} lacks {missing} migration(s); run: manage.py durable planes migrate"
+
+
+def lacks(alias: str, error: DatabaseError | InterfaceError) -> int:
+    """How many migrations a plane lacks on which a statement failed. Raises the error again where that is not why."""
+    if alias == spine_alias() or connections[alias].in_atomic_block:
+        raise error
+    try:
+        missing = behind(alias)
+    except (DatabaseError, InterfaceError):
+        raise error from None
     if not missing:
         raise error
-    return f"database {place.alias!r} lacks {len(missing)} migration(s); run: manage.py durable planes migrate"
+    return len(missing)
 
 
 def close_quietly(alias: str) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.signals import setting_changed
-from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, connections, transaction
+from django.db.models import F
 
 from django_durable.conf import config
 from django_durable.database_errors import is_disconnect
@@ -21,6 +23,8 @@ REFRESH_SECONDS = 10.0
 """A plane that was added or retired elsewhere is known here after so long; an unknown name is looked up at once."""
 
 ROUTER = "PlaneRouter"
+LENT, FIRST = 0, 1
+"""Generations: of a plane without a row of its own, and of one that has just got it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +147,33 @@ def register_plane(name: str, database: str) -> None:
     forget_planes()
 
 
+@contextmanager
+def held(plane: Plane) -> Iterator[Plane]:
+    """The plane as it is now, and as it stays until the end of the spine's transaction, which this opens.
+
+    Who places a tenant on a plane and who closes it decide one after the other. A plane of ``PLANES`` alone gets a
+    row for that long, unless the block gives it one.
+    """
+    spine = config().spine
+    with transaction.atomic(using=spine):
+        rows = DataPlane.objects.using(spine).filter(pk=plane.name)
+        lent = False
+        while not rows.update(generation=F("generation")):  # a write first: on SQLite it is the lock
+            with suppress(IntegrityError), transaction.atomic(using=spine):
+                DataPlane.objects.using(spine).create(name=plane.name, database=plane.database, generation=LENT)
+                lent = True
+        row = rows.get()
+        yield Plane(row.name, row.database, row.state, row.generation)
+        if lent:
+            rows.filter(generation=LENT).delete()
+
+
 def set_state(name: str, state: str) -> None:
     """Make a plane active, draining or closed. Raises ``PlaneUnavailable`` for one that nobody registered."""
     spine = config().spine
     plane = find_plane(name, fresh=True)
-    DataPlane.objects.using(spine).update_or_create(name=name, defaults={"database": plane.database, "state": state})
+    values = {"database": plane.database, "state": state, "generation": max(plane.generation, FIRST)}
+    DataPlane.objects.using(spine).update_or_create(name=name, defaults=values)
     forget_planes()
 
 

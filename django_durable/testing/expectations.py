@@ -40,7 +40,7 @@ def assert_replays(workflow: Workflow[..., Any], history: Sequence[Mapping[str, 
     the code may do what it likes, as a run that was under way would. Raises ``AssertionError`` that names the
     position where they part, ``ValueError`` for what is no history.
     """
-    problem = find_departure(workflow, read_history(history))
+    problem = find_departure(workflow, read_history(history), error_texts=True)
     if problem is not None:
         raise AssertionError(
             f"workflow {workflow.name!r} version {workflow.version!r} does not replay the history: {problem}"

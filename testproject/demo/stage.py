@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = "testproject.demo.settings"
 PLANES_SETTINGS = "testproject.demo.planes_settings"
 # What the caller's environment must not decide: another database, another file.
-NOT_INHERITED = ("DATABASE_URL", "SQLITE_PATH", "PLANE_DATABASES", "DEBUG")
+NOT_INHERITED = ("DATABASE_URL", "SQLITE_PATH", "PLANE_DATABASES", "SPINE_DATABASE", "DEBUG")
 
 
 class StageError(RuntimeError):

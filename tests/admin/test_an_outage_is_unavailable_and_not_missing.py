@@ -6,10 +6,12 @@ import logging
 from typing import Any
 
 import pytest
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db import InterfaceError, OperationalError
 from django.test import Client
 
 from django_durable.admin import scope
+from django_durable.admin.acts import Retry
 from django_durable.errors import PlaneUnavailable
 from django_durable.models import Execution
 from tests.admin.flows import failed
@@ -60,4 +62,36 @@ def test_an_error_of_the_code_is_not_taken_for_an_outage(superuser: Client, monk
 
     monkeypatch.setattr(scope.Scope, "find", broken)
     with pytest.raises(KeyError):
+        superuser.get(page_of(execution))
+
+
+def test_an_outage_in_the_middle_tells_what_was_done_before_it(
+    superuser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executions = [failed() for _ in range(3)]
+    retried: list[Any] = []
+
+    def perform(self: Any, execution: Execution[Any], *, actor: Any, reason: str) -> str:
+        if retried:
+            raise OperationalError("server closed the connection unexpectedly")
+        retried.append(execution.pk)
+        return f"Execution {execution.pk} is retried."
+
+    monkeypatch.setattr(Retry, "perform", perform)
+    data = {"action": "retry_selected", "confirmed": "yes", ACTION_CHECKBOX_NAME: [one.pk for one in executions]}
+    refused = superuser.post(EXECUTIONS, data)
+    assert refused.status_code == 503
+    assert "may have been done" in refused.content.decode()
+    assert "nothing was changed" not in refused.content.decode()
+    assert f"Execution {retried[0]} is retried." in superuser.get(EXECUTIONS).content.decode()
+
+
+def test_a_lock_is_no_outage(superuser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = failed()
+
+    def locked(*args: Any) -> Any:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(scope.Scope, "find", locked)
+    with pytest.raises(OperationalError, match="locked"):
         superuser.get(page_of(execution))

@@ -10,6 +10,9 @@ import pytest
 from django_durable import Context, Execution, InvalidTransition, UnknownWorkflow, step, workflow
 from django_durable.authoring import registry
 from django_durable.dispatch.definitions import definition_hash
+from django_durable.engine.footprint import footprint
+from django_durable.engine.transitions.adopt import adopt
+from django_durable.engine.transitions.verbs import Attribution
 from django_durable.models import DispatchHint, OperatorNote
 from django_durable.operators.doctor import examine
 from django_durable.testing import DurableKit
@@ -260,3 +263,14 @@ def test_the_commands_do_the_same(durable: DurableKit, monkeypatch: pytest.Monke
     assert (accepted.code, accepted.out) == (0, "pending\n")
     durable.run_until_idle()
     assert located(other).result() == "end"
+
+
+def test_a_decision_about_other_code_than_it_has_by_now_is_refused(durable: DurableKit) -> None:
+    execution = durable.run(flow_1)
+    mine = located(execution)
+    was = (mine.version, mine.source_digest)
+    execution.move_to_version("2", actor="ann")
+    late = {"version": "1", "source_digest": flow_1.source_digest, "was": was, "seen": footprint(USING, mine.pk)}
+    with pytest.raises(InvalidTransition, match="version '2'"):
+        adopt(USING, mine.pk, **late, verb="accept_code", by=Attribution("bob", ""))
+    assert located(execution).version == "2"

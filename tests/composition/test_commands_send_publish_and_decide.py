@@ -33,6 +33,19 @@ def check(payload: Any, execution: Execution[Any]) -> None:
         raise UpdateRejected("not that")
     if payload == "never":
         raise ValidationError("never that")
+    if payload == "bug":
+        raise ValueError("a mistake in the validator")
+
+
+def key_of(payload: Any) -> str:
+    return f"order-{payload['order']}"
+
+
+@workflow("composition.subscribed")
+def subscribed(ctx: Context, order: int) -> None: ...
+
+
+subscribed.on_event("subscribed.order", key=key_of, args=lambda payload: (int(payload["order"]),))
 
 
 def test_the_whole_way_by_commands(durable: DurableKit) -> None:
@@ -131,3 +144,22 @@ def test_show_lists_what_nobody_has_read(durable: DurableKit, ended: bool) -> No
     [unread] = unread_messages(execution)
     assert unread["channel"] == "signal:unasked"
     assert [row["id"] for row in call("show", execution.pk, json=True).data["unread"]] == [unread["id"]]
+
+
+def test_a_bug_in_code_of_the_project_is_no_usage_error(durable: DurableKit) -> None:
+    execution = durable.run(commanded)
+    with pytest.raises(ValueError, match="a mistake in the validator"):
+        call("update", execution.pk, "add", payload='"bug"')
+    with pytest.raises(ValueError, match="invalid literal"):
+        call("publish", "subscribed.order", payload='{"order": "five"}')
+    assert not Message.objects.exists()
+    assert not EventRow.objects.exists()
+
+
+@pytest.mark.parametrize("verb", ["signal", "update", "decide"])
+def test_a_name_that_is_none_is_a_usage_error(durable: DurableKit, verb: str) -> None:
+    execution = durable.run(commanded)
+    for name in ("", "x" * 300):
+        wrong = call(verb, execution.pk, name, **({"approve": True} if verb == "decide" else {}))
+        assert (wrong.code, "name" in wrong.error) == (2, True)
+    assert call("publish", "").code == 2

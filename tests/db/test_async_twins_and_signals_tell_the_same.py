@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -88,6 +89,22 @@ def test_a_rolled_back_start_tells_nobody(told: list[tuple[str, str]]) -> None:
         conversation.start("ann")
         raise RuntimeError
     assert told == []
+
+
+@pytest.mark.parametrize("timeout", [0.01, timedelta(milliseconds=10)], ids=["seconds", "timedelta"])
+def test_a_timeout_tells_how_long_was_waited(timeout: float | timedelta) -> None:
+    execution = conversation.start("ann")
+    with pytest.raises(TimeoutError, match=r"is still pending after 0\.01 s$"):
+        execution.result(timeout=timeout)
+
+    async def wait() -> None:
+        try:
+            await execution.aresult(timeout=timeout)
+        finally:
+            await sync_to_async(connections.close_all)()
+
+    with pytest.raises(TimeoutError, match=r"is still pending after 0\.01 s$"):
+        asyncio.run(wait())
 
 
 def test_async_code_starts_signals_and_waits() -> None:

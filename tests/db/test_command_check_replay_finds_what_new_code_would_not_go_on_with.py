@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_durable import Context, Execution, step, workflow
+from django_durable import Context, Execution, InvalidTransition, step, workflow
 from django_durable.authoring import registry
 from django_durable.models import Checkpoint
 from django_durable.testing import DurableKit
@@ -83,6 +83,21 @@ def test_a_changed_body_is_found_with_the_position(
     assert "position 0" in command("check-replay").out
     assert command("check-replay", "--workflow", "replay.other").code == 0
     assert list(Checkpoint.objects.order_by("pk").values()) == before
+
+
+def test_the_text_of_the_bodys_own_error_is_a_payload(
+    waiting: list[Execution[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(ctx: Context, number: int) -> None:
+        raise ValueError(f"secret {number}")
+
+    declared_as(monkeypatch, raises)
+    told = command("check-replay")
+    assert (told.code, "raised ValueError" in told.out, "secret" in told.out) == (5, True, False)
+    assert "raised ValueError: secret 1" in command("check-replay", "--payloads").out
+    with pytest.raises(InvalidTransition, match="raised ValueError") as refused:
+        waiting[0].fork(from_position=1, version="1", actor="op")
+    assert "secret" not in str(refused.value)
 
 
 def test_another_version_can_be_asked_for(waiting: list[Execution[Any]]) -> None:

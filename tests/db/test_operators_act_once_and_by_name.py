@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import OperationalError, connections
 
-from django_durable import Context, Execution, InvalidTransition, step, workflow
-from django_durable.models import DispatchHint, OperatorAction, OperatorNote
+from django_durable import Context, Execution, InvalidTransition, PlaneUnavailable, step, workflow
+from django_durable.models import DispatchHint, OperatorAction, OperatorNote, TenantEpoch
+from django_durable.planes import bump_epoch
 from django_durable.runtime.turn import run_turn
-from tests.driving import claim, drain, lapse_leases, lease_of, make_due
+from tests.driving import USING, claim, drain, lapse_leases, lease_of, make_due
 
 pytestmark = pytest.mark.django_db
 
@@ -266,3 +270,22 @@ def test_a_pause_that_a_shutdown_overtook_takes_effect_in_the_next_turn() -> Non
     drain()
     assert status(execution) == "paused"
     assert ran == []
+
+
+def test_a_bump_of_the_epoch_and_its_note_are_one_transaction() -> None:
+    TenantEpoch.objects.using(USING).create(tenant="acme", epoch=3, moved_to="north")
+    with pytest.raises(PlaneUnavailable):
+        bump_epoch("acme", actor="ann")
+    assert not OperatorAction.objects.exists()
+    TenantEpoch.objects.using(USING).update(moved_to="")
+
+    def broken(execute: Any, sql: str, *rest: Any) -> Any:
+        if "django_durable_operatoraction" in sql:
+            raise OperationalError("disk full")
+        return execute(sql, *rest)
+
+    with connections[USING].execute_wrapper(broken), pytest.raises(OperationalError):
+        bump_epoch("acme", actor="ann")
+    assert TenantEpoch.objects.using(USING).get().epoch == 3
+    assert bump_epoch("acme", actor="ann") == 4
+    assert OperatorAction.objects.get().actor == "ann"

@@ -56,6 +56,9 @@ def test_verbs_say_unavailable_and_never_not_found() -> None:
         lambda: plain.get("k", tenant="ann"),
         lambda: Execution.objects.locate(execution.pk),
         lambda: execution.signal("s"),
+        lambda: execution.send_update("u", 1),
+        lambda: execution.send_update("u", 1, timeout=1),
+        lambda: execution.result(timeout=0),
         lambda: execution.cancel(actor="op"),
         lambda: execution.pause(actor="op"),
         lambda: execution.retry(actor="op"),
@@ -113,11 +116,11 @@ def test_only_an_answer_closes_the_breaker(caplog: pytest.LogCaptureFixture) -> 
                 Execution.objects.using(NORTH).count()
             with breaker.guarded(NORTH):
                 pass  # a sweep that had nothing to do there
-            assert breaker.unreachable() == [NORTH]
+            assert list(breaker._open) == [NORTH]
         assert caplog.text.count("cannot be reached") == 1
     with breaker.guarded(NORTH):
         pass
-    assert breaker.unreachable() == []
+    assert breaker.available(NORTH) and not breaker._open
     assert caplog.text.count("can be reached again") == 1
 
 
@@ -125,7 +128,7 @@ def test_an_open_breaker_asks_the_plane_nothing(monkeypatch: pytest.MonkeyPatch)
     plain.using(tenant="ann").start("away")
     with down(NORTH):
         drain()
-        assert breaker.unreachable() == [NORTH]
+        assert list(breaker._open) == [NORTH]
         tried: list[int] = []
         monkeypatch.setattr(connections[NORTH], "connect", lambda: tried.append(1))
         make_due()

@@ -7,11 +7,15 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import DatabaseError, connections
 
-from django_durable import Context, Execution, InvalidTransition, PlaneUnavailable, step, workflow
+from django_durable import Context, DurableError, Execution, InvalidTransition, PlaneUnavailable, step, workflow
+from django_durable.events import publish
 from django_durable.models import (
     Checkpoint,
     DispatchHint,
+    EventRow,
+    EventTaken,
     ExecutionRoute,
     Message,
     OperatorAction,
@@ -72,6 +76,30 @@ def test_a_bump_fences_the_turn_in_flight_and_republishes() -> None:
     assert {Execution.objects.locate(one.pk).status for one in (execution, later, other)} == {"completed"}
 
 
+def test_no_bump_is_without_its_note() -> None:
+    def broken(execute: Any, sql: str, *rest: Any) -> Any:
+        if "django_durable_operatoraction" in sql:
+            raise DatabaseError("disk full")
+        return execute(sql, *rest)
+
+    start("ann", "x")
+    with connections[SPINE].execute_wrapper(broken), pytest.raises(DatabaseError):
+        bump_epoch("ann", actor="op")
+    assert not TenantEpoch.objects.using(NORTH).filter(pk="ann", epoch__gt=0).exists()
+
+
+def test_a_move_that_stops_after_the_fence_says_who_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    start("ann", "x")
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "copy_tenant", lambda *_args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            move_tenant("ann", "south", actor="eve")
+    assert list(OperatorAction.objects.values_list("verb", "actor")) == [("fence_tenant", "eve")]
+    move_tenant("ann", "south", actor="dora")
+    noted = OperatorAction.objects.order_by("pk").values_list("verb", "actor")
+    assert list(noted) == [("fence_tenant", "eve"), ("move_tenant", "dora")]
+
+
 def test_a_move_takes_everything_along() -> None:
     ran.clear()
     done, waiting, queued = start("ann", "done", key="d"), start("ann", "waiting"), start("bob", "stays")
@@ -102,6 +130,50 @@ def test_a_move_takes_everything_along() -> None:
     assert OperatorAction.objects.using(SPINE).filter(verb="move_tenant", actor="op").count() == 1
     placement = TenantPlacement.objects.get(pk="ann")
     assert (placement.plane, placement.moving_to, placement.moved_from) == ("south", "", "")
+
+
+@workflow("moving.reader")
+def reader(ctx: Context) -> list[Any]:
+    return [ctx.wait_for_event("sold")["n"] for _ in range(4)]
+
+
+def test_a_move_takes_the_events_along_page_by_page_and_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "BATCH", 2)
+    execution, other = (reader.using(tenant=tenant).start() for tenant in ("ann", "bob"))
+    drain()
+    for n in range(3):
+        publish("sold", {"n": n}, tenant="ann", dedup_key=f"sale-{n}")
+        publish("sold", {"n": n}, tenant="bob")
+    drain()
+    taken = EventTaken.objects.using(NORTH).filter(execution_id=execution.pk).count()
+    assert taken == 3
+    move_tenant("ann", "south", actor="op")
+    assert set(EventRow.objects.using(NORTH).values_list("tenant", flat=True)) == {"bob"}
+    assert set(EventTaken.objects.using(NORTH).values_list("execution_id", flat=True)) == {other.pk}
+    assert EventTaken.objects.using(SOUTH).filter(execution_id=execution.pk).count() == 3
+    assert publish("sold", {"n": 0}, tenant="ann", dedup_key="sale-0")
+    assert EventRow.objects.using(SOUTH).count() == 3
+    publish("sold", {"n": 9}, tenant="ann")
+    drain()
+    assert Execution.objects.locate(execution.pk).output == [0, 1, 2, 9]
+
+
+def test_an_event_that_arrives_changed_stops_the_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader.using(tenant="ann").start()
+    publish("sold", {"n": 1}, tenant="ann")
+
+    def spoiled(execute: Any, sql: str, params: Any, *rest: Any) -> Any:
+        found = execute(sql, params, *rest)
+        if sql.startswith("INSERT") and '"django_durable_eventrow"' in sql:
+            EventRow.objects.using(SOUTH).update(payload="spoiled")
+        return found
+
+    with connections[SOUTH].execute_wrapper(spoiled), pytest.raises(DurableError, match="eventrow"):
+        move_tenant("ann", "south", actor="op")
+    assert plane_of("ann") == NORTH
+    move_tenant("ann", "south", actor="op")
+    drain()
+    assert EventTaken.objects.using(SOUTH).count() == 1
 
 
 STAGES = ["freeze", "copy_tenant", "_prepare", "_switch", "release", "pages", "_finish"]

@@ -1,18 +1,23 @@
-"""``list``, ``dead-letters``, ``stats``: all planes, one of them, or one tenant's; a dead one is told, not hidden."""
+"""``list``, ``dead-letters``, ``approvals``, ``check-replay``, ``stats``: all planes, one of them, or one tenant's; a dead one is told, not hidden."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, OperationalError, connections
 
-from django_durable import Context, Execution, workflow
-from django_durable.models import DispatchHint
+from django_durable import Context, Execution, PlaneUnavailable, workflow
+from django_durable.models import DispatchHint, ExecutionRoute
 from django_durable.operators.planes import close_plane
+from django_durable.planes.places import ask, place_on
+from django_durable.sql import Sql, fetch
 from tests.calling import durable
 from tests.driving import claim, drain
 from tests.planes.conftest import NORTH, SOUTH, SPINE
-from tests.planes.faults import down
+from tests.planes.faults import down, lacking_a_table, locked
 
 pytestmark = pytest.mark.usefixtures("planes")
 
@@ -23,6 +28,8 @@ def flow(ctx: Context, then: str) -> None:
         raise ValueError("no")
     if then == "sleep":
         ctx.sleep(3600)
+    elif then == "ask":
+        ctx.wait_for_approval("legal")
     else:
         ctx.wait_for_signal("go")
 
@@ -85,6 +92,39 @@ def test_a_dead_plane_is_told_and_the_others_are_shown() -> None:
     assert (only_north.code, only_south.code) == (4, 0)
 
 
+@pytest.mark.parametrize("verb", ["list", "dead-letters", "stats", "approvals", "check-replay"])
+def test_a_plane_with_a_trouble_of_its_own_is_told_and_the_others_are_shown(verb: str) -> None:
+    make(2)
+    with locked(NORTH, {"dead-letters": "django_durable_deadletter"}.get(verb, "django_durable_execution")):
+        called = durable(verb, "--json")
+    assert called.code == 4
+    assert "north: database 'north' refused to answer: " in called.error
+    assert called.data is not None
+
+
+def test_doctor_names_a_plane_with_a_trouble_of_its_own() -> None:
+    make(2)
+    with locked(NORTH):
+        called = durable("doctor", "--json")
+    assert called.code == 5
+    assert "plane-unreachable" in called.error
+
+
+def test_an_execution_is_found_beside_a_plane_with_a_trouble_of_its_own() -> None:
+    made = make(2)
+    north, south = (next(one for one in made if one.using == alias) for alias in (NORTH, SOUTH))
+    ExecutionRoute.objects.all().delete()
+    with locked(NORTH):
+        assert Execution.objects.locate(south.pk).pk == south.pk
+        with pytest.raises(PlaneUnavailable):
+            Execution.objects.locate(north.pk)
+
+
+def test_a_statement_that_is_wrong_on_a_plane_is_a_bug_and_no_trouble_of_the_plane() -> None:
+    with pytest.raises(DatabaseError):
+        ask([place_on(NORTH)], lambda place: fetch(place.alias, Sql("SELECT no_such_column", ())))
+
+
 def test_a_closed_plane_is_shown_by_name_only() -> None:
     made = make(3)
     south = [str(one.pk) for one in made if one.using == SOUTH]
@@ -93,19 +133,74 @@ def test_a_closed_plane_is_shown_by_name_only() -> None:
     assert ids("--plane", "south") == south
 
 
+def all_pages(verb: str, limit: int) -> list[dict[str, Any]]:
+    """Every row, a page at a time as stderr says."""
+    rows: list[dict[str, Any]] = []
+    after: list[str] = []
+    for _ in range(10):
+        called = durable(verb, "--json", "--limit", str(limit), *after)
+        assert called.code == 0
+        rows += called.data
+        if not called.err:
+            break
+        after = ["--after", called.err.split("--after ")[1].strip()]
+    return rows
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+def test_approvals_of_all_planes_are_listed_page_by_page(limit: int) -> None:
+    expected = {str(one.pk): one.using for one in make(5, "ask")}
+    drain()
+    rows = all_pages("approvals", limit)
+    assert {row["execution_id"]: row["plane"] for row in rows} == expected
+    assert len(rows) == 5
+    if limit == 50:
+        assert rows == sorted(rows, key=lambda row: row["requested_at"])
+        assert durable("approvals").out.startswith("PLANE")
+
+
+def test_approvals_narrow_to_a_plane_or_a_tenant_and_tell_a_dead_plane() -> None:
+    make(4, "ask")
+    drain()
+    south = durable("approvals", "--plane", "south", "--json")
+    assert {row["tenant"] for row in south.data} == {"cid"}
+    assert {row["tenant"] for row in durable("approvals", "--tenant", "bob", "--json").data} == {"bob"}
+    with down(NORTH):
+        partly = durable("approvals", "--json")
+    assert (partly.code, "north: database 'north' is unavailable" in partly.error) == (4, True)
+    assert partly.data == south.data
+
+
+def test_check_replay_reads_the_histories_of_all_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make(4)
+    drain()
+    assert durable("check-replay", "--json").data == {"checked": 4, "findings": []}
+    assert durable("check-replay", "--plane", "south", "--json").data["checked"] == 1
+    assert durable("check-replay", "--tenant", "ann", "--json").data["checked"] == 2
+    monkeypatch.setattr(flow, "func", lambda ctx, then: ctx.sleep(1))
+    called = durable("check-replay", "--json")
+    assert called.code == 5
+    assert {row["id"] for row in called.data["findings"]} == {str(one.pk) for one in made}
+
+
+def test_check_replay_never_passes_over_a_plane_that_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    make(4)
+    drain()
+    with down(NORTH):
+        called = durable("check-replay", "--json")
+        assert (called.code, called.data) == (4, {"checked": 1, "findings": []})
+        assert "north: database 'north' is unavailable" in called.error
+        monkeypatch.setattr(flow, "func", lambda ctx, then: ctx.sleep(1))
+        called = durable("check-replay", "--json")
+        assert (called.code, len(called.data["findings"])) == (5, 1)
+        assert "north: database 'north' is unavailable" in called.err
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 50])
 def test_dead_letters_page_over_all_planes_without_loss_or_repetition(limit: int) -> None:
     expected = {str(one.pk) for one in make(7, "fail")}
     drain()
-    seen: list[str] = []
-    after: list[str] = []
-    for _ in range(10):
-        called = durable("dead-letters", "--json", "--limit", str(limit), *after)
-        assert called.code == 0
-        seen += [row["execution_id"] for row in called.data]
-        if not called.err:
-            break
-        after = ["--after", called.err.split("--after ")[1].strip()]
+    seen = [row["execution_id"] for row in all_pages("dead-letters", limit)]
     assert sorted(seen) == sorted(expected)
     assert len(seen) == 7
 
@@ -120,7 +215,7 @@ def test_dead_letters_of_one_plane_page_by_number_and_narrow_to_a_tenant() -> No
     assert {row["tenant"] for row in durable("dead-letters", "--tenant", "bob", "--json").data} == {"bob"}
     assert {row["plane"] for row in durable("dead-letters", "--json").data} == {"north", "south"}
     assert durable("dead-letters").out.startswith("PLANE")
-    for wrong in ("12", "north:x", ":5", "north:5,"):
+    for wrong in ("0", "12", "north:x", ":5", "north:5,"):
         assert durable("dead-letters", "--after", wrong).code == 2
 
 
@@ -176,6 +271,49 @@ def test_each_plane_has_its_own_oldest_work() -> None:
     assert north.pk != south.pk
 
 
+def test_work_of_a_plane_that_nobody_knows_is_counted_too() -> None:
+    parked, ready, sleeping = (flow.using(tenant="cid").start("wait") for _ in range(3))
+    hints = DispatchHint.objects
+    hints.filter(execution_id=parked.pk).update(plane="gone", state=DispatchHint.State.PARKED)
+    hints.filter(execution_id=ready.pk).update(plane="gone", due_at="2020-01-01T00:00:00Z")
+    hints.filter(execution_id=sleeping.pk).update(plane="gone", due_at="2999-01-01T00:00:00Z")
+    stats = durable("stats", "--json").data
+    assert (stats["parked"], stats["ready"], stats["sleeping"]) == (1, 1, 1)
+    assert stats["oldest_ready_seconds"] > 1_000_000
+    assert {one["ready"] for one in stats["planes"].values()} == {0}
+
+
+def test_a_closed_plane_is_left_out_also_after_its_alias_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for then in ("wait", "sleep"):
+        flow.using(tenant="cid").start(then)
+    flow.using(tenant="cid").start("wait")
+    DispatchHint.objects.update(due_at="2020-01-01T00:00:00Z")
+    flow.using(tenant="ann").start("wait")
+    close_plane("south", actor="op", force=True)
+    with monkeypatch.context() as patch:
+        patch.delitem(connections.settings, SOUTH)
+        called, examined = durable("stats", "--json"), durable("doctor", "--json")
+    assert (called.code, called.error) == (0, "")
+    assert set(called.data["planes"]) == {SPINE, "north"}
+    assert called.data["ready"] == 1
+    assert called.data["oldest_ready_seconds"] < 60
+    assert [found["code"] for found in examined.data["findings"]] == ["closed-plane"]
+
+
+def test_one_planes_backlog_hides_no_other_planes(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow.using(tenant="cid").start("wait")
+    for _ in range(5):
+        flow.using(tenant="ann").start("wait")
+    assert durable("stats", "--json").data["at_least"] == []
+    monkeypatch.setattr("django_durable.operators.stats.MOST_COUNTED", 3)
+    planes = durable("stats", "--json").data["planes"]
+    assert [planes[name]["at_least"] for name in ("north", "south")] == [["ready"], ["ready"]]
+    assert planes["north"]["oldest_ready_seconds"] is None
+    assert planes["north"]["ready"] + planes["south"]["ready"] == 3
+    row = next(line for line in durable("stats").out.splitlines() if line.startswith("south"))
+    assert row.split()[1:3] == [f"{planes['south']['ready']}+", "?"]
+
+
 @pytest.mark.parametrize("verb", ["show", "history", "signal", "pause", "resume", "cancel", "retry"])
 def test_a_verb_on_an_execution_finds_it_on_its_plane(verb: str) -> None:
     execution = flow.using(tenant="cid").start("fail" if verb == "retry" else "wait")
@@ -190,3 +328,36 @@ def test_a_verb_on_an_execution_finds_it_on_its_plane(verb: str) -> None:
     with down(SOUTH):
         refused = durable(*arguments)
     assert (refused.code, refused.out) == (4, "")
+
+
+def test_the_database_that_is_blamed_is_the_one_that_is_away() -> None:
+    execution = flow.using(tenant="cid").start("wait")
+    with lose_once(SOUTH, "django_durable_checkpoint"):
+        called = durable("history", execution.pk)
+    assert (called.code, called.error) == (4, "a database is unavailable: server closed the connection unexpectedly")
+    with down(SPINE):
+        called = durable("stats")
+    assert called.code == 4
+    assert called.error.startswith(f"database {SPINE!r} is unavailable: ")
+
+
+def test_a_verb_on_a_plane_that_lacks_migrations_says_so() -> None:
+    with lacking_a_table(SOUTH):
+        called = durable("start", "all_planes.flow", "--tenant", "cid", "--input", '{"then": "wait"}')
+    assert called.code == 4
+    assert called.error == "database 'south' lacks 1 migration(s); run: manage.py durable planes migrate south"
+
+
+@contextmanager
+def lose_once(alias: str, table: str) -> Iterator[None]:
+    """The next statement on this table meets a connection that was lost; the database itself is there."""
+    lost: list[str] = []
+
+    def lose(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if table in sql and not lost:
+            lost.append(sql)
+            raise OperationalError("server closed the connection unexpectedly")
+        return execute(sql, params, many, context)
+
+    with connections[alias].execute_wrapper(lose):
+        yield

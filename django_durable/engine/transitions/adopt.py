@@ -23,14 +23,15 @@ def adopt(
     *,
     version: str,
     source_digest: str,
+    was: tuple[str, str],
     seen: Sequence[Mark],
     verb: str,
     by: Attribution,
 ) -> None:
     """Store the code that it goes on with, and publish for workers that know it; a blocked one is pending again.
 
-    Raises ``InvalidTransition`` while it runs and after its end, ``HistoryMovedOn`` where its history is another one
-    than ``seen``.
+    ``was``: the version and the source digest that the decision is about. Raises ``InvalidTransition`` while it runs,
+    after its end, and where it has other code by now; ``HistoryMovedOn`` where its history is another than ``seen``.
     """
     code = {"version": version, "source_digest": source_digest}
 
@@ -41,6 +42,11 @@ def adopt(
                 remedy = "; pause it first" if row["status"] == "running" else ""
                 raise InvalidTransition(
                     f"execution {execution_id} is {row['status']}; it cannot go on with other code{remedy}"
+                )
+            if (row["version"], row["source_digest"]) != was:
+                raise InvalidTransition(
+                    f"execution {execution_id} goes on with other code by now, version {row['version']!r}; look at it"
+                    " again"
                 )
             if list(seen) != footprint(using, execution_id):
                 raise HistoryMovedOn

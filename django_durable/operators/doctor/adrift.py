@@ -26,8 +26,8 @@ Adrift = dict[UUID, UUID]
 
 def hints_adrift(scene: Scene) -> Iterator[Finding]:
     """An end deletes its hints, and every plane has a name: so something else changed rows."""
-    ended = Execution.objects.using(scene.spine).filter(pk=OuterRef("execution_id"), status__in=ACTIVE)
-    own = DispatchHint.objects.using(scene.spine).filter(~Exists(ended), plane="")
+    unfinished = Execution.objects.using(scene.spine).filter(pk=OuterRef("execution_id"), status__in=ACTIVE)
+    own = DispatchHint.objects.using(scene.spine).filter(~Exists(unfinished), plane="")
     if seen := look_at(own.order_by("due_at"), "execution_id"):
         yield dangling(scene.own.label, seen)
     if len(scene.names) > 1:

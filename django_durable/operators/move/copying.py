@@ -99,24 +99,61 @@ def _copy_rows(source: str, target: str, model: type[Model], page: Sequence[UUID
 
 
 def copy_events(source: str, target: str, tenant: str) -> None:
-    """Copy the tenant's events, who took which, and which wait for their run, under new numbers."""
+    """Copy the tenant's events, who took which, and which wait for their run, under new numbers.
+
+    A page of them is a transaction.
+    """
+    remove_gathered(target, tenant)
+    remove_events(target, tenant)
+    copied: dict[int, int] = {}
+    for page in event_pages(source, tenant):
+        with transaction.atomic(using=target):
+            copied |= _copy_event_page(source, target, page)
     with transaction.atomic(using=target):
-        remove_gathered(target, tenant)
-        copied: dict[int, int] = {}
-        old = EventRow.objects.using(target).filter(tenant=tenant)
-        EventTaken.objects.using(target).filter(event__in=old).delete()
-        old.delete()
-        for event in EventRow.objects.using(source).filter(tenant=tenant).order_by("pk"):
-            old_id = event.pk
-            takers = list(EventTaken.objects.using(source).filter(event_id=event.pk).order_by("pk"))
-            event.pk = None
-            event.save(using=target, force_insert=True)
-            for taker in takers:
-                taker.pk = None
-                taker.event_id = event.pk
-                taker.save(using=target, force_insert=True)
-            copied[old_id] = event.pk
         _copy_gathered(source, target, tenant, copied)
+
+
+def event_pages(alias: str, tenant: str) -> Iterator[list[int]]:
+    """The numbers of the tenant's events in order, a batch at a time."""
+    rows = EventRow.objects.using(alias).filter(tenant=tenant).order_by("pk").values_list("pk", flat=True)
+    after = 0
+    while page := list(rows.filter(pk__gt=after)[:BATCH]):
+        yield page
+        after = page[-1]
+
+
+def remove_events(alias: str, tenant: str) -> None:
+    """Delete the tenant's events, and who took which."""
+    for page in event_pages(alias, tenant):
+        with transaction.atomic(using=alias):
+            EventTaken.objects.using(alias).filter(event_id__in=page).delete()
+            EventRow.objects.using(alias).filter(pk__in=page).delete()
+
+
+def _copy_event_page(source: str, target: str, page: Sequence[int]) -> dict[int, int]:
+    events = list(EventRow.objects.using(source).filter(pk__in=page).order_by("pk"))
+    takers = list(EventTaken.objects.using(source).filter(event_id__in=page).order_by("pk"))
+    for event in events:
+        event.pk = None
+        event._state.adding = True
+        # The waits have new numbers: who was told is to be told once more.
+        event.told_up_to = None if event.told_up_to is None else 0
+    numbers = dict(zip(page, (row.pk for row in EventRow.objects.using(target).bulk_create(events)), strict=True))
+    for taker in takers:
+        taker.pk = None
+        taker._state.adding = True
+        taker.event_id = numbers[taker.event_id]
+    EventTaken.objects.using(target).bulk_create(takers)
+    _verify_events(source, target, numbers)
+    return numbers
+
+
+def _verify_events(source: str, target: str, numbers: Mapping[int, int]) -> None:
+    """Compare a page of events, and with each the executions that took it."""
+    for model, column, own in ((EventRow, "pk__in", ("told_up_to",)), (EventTaken, "event_id__in", ("event_id",))):
+        there = model._base_manager.using(source).filter(**{column: list(numbers)})
+        here = model._base_manager.using(target).filter(**{column: list(numbers.values())})
+        _refuse_difference(model, source, target, checksum(there, own), checksum(here, own))
 
 
 def _copy_gathered(source: str, target: str, tenant: str, copied: Mapping[int, int]) -> None:
@@ -137,19 +174,24 @@ def verify(source: str, target: str, page: Sequence[UUID]) -> None:
     tables += [(model, "execution_id__in") for model, _renumbered in BELONGINGS]
     for model, column in tables:
         rows = model._base_manager.filter(**{column: page})
-        there, here = checksum(rows.using(source)), checksum(rows.using(target))
-        if there != here:
-            raise DurableError(
-                f"{model._meta.db_table}: {here[0]} of {there[0]} rows arrived on {target!r}, or differ; the tenant"
-                f" stays on {source!r}: run the move again"
-            )
+        _refuse_difference(model, source, target, checksum(rows.using(source)), checksum(rows.using(target)))
 
 
-def checksum(rows: Iterable[Any]) -> tuple[int, str]:
+def _refuse_difference(
+    model: type[Model], source: str, target: str, there: tuple[int, str], here: tuple[int, str]
+) -> None:
+    if there != here:
+        raise DurableError(
+            f"{model._meta.db_table}: {here[0]} of {there[0]} rows arrived on {target!r}, or differ; the tenant"
+            f" stays on {source!r}: run the move again"
+        )
+
+
+def checksum(rows: Iterable[Any], without: Sequence[str] = ()) -> tuple[int, str]:
     """How many rows, and a digest of their contents without the plane's own row numbers."""
     digests = []
     for row in rows:
         fields = [f for f in row._meta.concrete_fields if f.get_internal_type() != "BigAutoField"]
-        text = "\x00".join(f"{f.attname}={getattr(row, f.attname)!r}" for f in fields)
+        text = "\x00".join(f"{f.attname}={getattr(row, f.attname)!r}" for f in fields if f.attname not in without)
         digests.append(hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest())
     return len(digests), hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()

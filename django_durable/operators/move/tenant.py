@@ -21,7 +21,7 @@ from django_durable.errors import InvalidTransition, PlaneUnavailable, UnknownTe
 from django_durable.models import Execution, ExecutionRoute, Outbox, TenantEpoch, TenantPlacement
 from django_durable.operators.actors import attribution
 from django_durable.operators.audit import note_action
-from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove, remove_gathered
+from django_durable.operators.move.copying import BATCH, copy_tenant, pages, remove, remove_events, remove_gathered
 from django_durable.operators.move.schedules import (
     copy_schedules,
     freeze_schedules,
@@ -29,7 +29,7 @@ from django_durable.operators.move.schedules import (
     remove_schedules,
 )
 from django_durable.planes.placement import refuse_tenants
-from django_durable.planes.registry import Plane, alias_of, find_plane
+from django_durable.planes.registry import Plane, alias_of, find_plane, held
 from django_durable.planes.selection import spine_alias
 
 
@@ -42,7 +42,7 @@ def move_tenant(tenant: str, to: str, *, actor: Any) -> int:
     by = attribution(actor, "", required=True)
     plane = find_plane(to, fresh=True)
     target = alias_of(to)
-    placement = _begin(tenant, plane)
+    placement = _begin(tenant, plane, by.actor)
     source = alias_of(_source_of(placement, to))
     try:
         return _carry_out(placement, source, target, to, by.actor)
@@ -72,6 +72,7 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
     for page in pages(source, tenant):
         with transaction.atomic(using=source):
             remove(source, page)
+    remove_events(source, tenant)
     with transaction.atomic(using=source):
         remove_schedules(source, tenant)
     remove_gathered(source, tenant)
@@ -79,9 +80,10 @@ def _carry_out(placement: TenantPlacement, source: str, target: str, to: str, ac
     return moved
 
 
-def _begin(tenant: str, target: Plane) -> TenantPlacement:
+def _begin(tenant: str, target: Plane, actor: str) -> TenantPlacement:
+    """Say where the tenant goes, and who begins to fence it."""
     spine, to = spine_alias(), target.name
-    with transaction.atomic(using=spine):
+    with held(target) as now:
         row = TenantPlacement.objects.using(spine).select_for_update().filter(pk=tenant).first()
         if row is None:
             raise UnknownTenant(f"tenant {tenant!r} is placed on no data plane")
@@ -89,7 +91,8 @@ def _begin(tenant: str, target: Plane) -> TenantPlacement:
             raise InvalidTransition(f"tenant {tenant!r} is on its way to {row.moving_to!r}; finish that move first")
         if row.plane != to:
             if not row.moving_to:
-                refuse_tenants(target)
+                refuse_tenants(now)
+                note_action("fence_tenant", actor)
             row.moving_to, row.moved_from = to, row.plane
             row.save(using=spine, update_fields=["moving_to", "moved_from"])
     return row
