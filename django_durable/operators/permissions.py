@@ -17,6 +17,7 @@ PERMISSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "view_dead_letters": "django_durable.view_deadletter",
         "view_hints": "django_durable.view_dispatchhint",
         "view_planes": "django_durable.view_dataplane",
+        "view_schedules": "django_durable.view_schedule",
         "start": "django_durable.start_execution",
         "signal": "django_durable.signal_execution",
         "update": "django_durable.signal_execution",

@@ -41,6 +41,8 @@ RUN: dict[str, Any] = {
     "failed_positions": "",
     "blocked_by": "",
     "budget": "",
+    "singleton_limit": 0,
+    "in_line": False,
     "seed": "0" * 32,
     "encoded_input": '{"order_id":1,"note":"as it was ordered"}',
     "encoded_output": '"delivered to the door of the one who ordered it"',

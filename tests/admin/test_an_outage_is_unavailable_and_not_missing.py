@@ -71,7 +71,7 @@ def test_an_outage_in_the_middle_tells_what_was_done_before_it(
     executions = [failed() for _ in range(3)]
     retried: list[Any] = []
 
-    def perform(self: Any, execution: Execution[Any], *, actor: Any, reason: str) -> str:
+    def perform(self: Any, execution: Execution[Any], actor: Any, told: Any) -> str:
         if retried:
             raise OperationalError("server closed the connection unexpectedly")
         retried.append(execution.pk)

@@ -126,7 +126,7 @@ def test_a_page_touches_the_rows_that_it_shows(client: Client) -> None:
 
 def would_see_a_scan_and_a_sort() -> None:
     """The control, on the same rows."""
-    for condition in ("WHERE queue = 'x'", "ORDER BY queue"):
+    for condition in ("WHERE worker = 'x'", "ORDER BY worker"):
         query = f"SELECT * FROM {Execution._meta.db_table} {condition} LIMIT 101"
         with pytest.raises(AssertionError):
             check(query, "")

@@ -17,12 +17,12 @@ from tests.driving import USING, drain
 pytestmark = pytest.mark.django_db
 
 
-@workflow("flow.report")
+@workflow("pruned.report")
 def report(ctx: Context, number: int = 0) -> int:
     return number
 
 
-@workflow("flow.reports_nothing")
+@workflow("pruned.reports_nothing")
 def reports_nothing(ctx: Context) -> None:
     raise ValueError
 

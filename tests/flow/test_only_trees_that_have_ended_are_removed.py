@@ -40,37 +40,37 @@ def work(number: int) -> int:
     return number
 
 
-@workflow("flow.simple")
+@workflow("kept.simple")
 def simple(ctx: Context, number: int = 0) -> int:
     return ctx.step(work, number)
 
 
-@workflow("flow.other")
+@workflow("kept.other")
 def other(ctx: Context) -> None: ...
 
 
-@workflow("flow.parent")
+@workflow("kept.parent")
 def parent(ctx: Context) -> Any:
     ctx.child(simple, 1)
     return ctx.map(simple, [1, 2])
 
 
-@workflow("flow.leaves")
+@workflow("kept.leaves")
 def leaves(ctx: Context) -> None:
     ctx.submit(lasting.using(parent_close="abandon"))
 
 
-@workflow("flow.lasting")
+@workflow("kept.lasting")
 def lasting(ctx: Context) -> Any:
     return ctx.wait_for_signal("go")
 
 
-@workflow("flow.fails")
+@workflow("kept.fails")
 def fails(ctx: Context) -> None:
     raise ValueError
 
 
-@workflow("flow.chain")
+@workflow("kept.chain")
 def chain(ctx: Context, number: int = 1) -> int:
     ctx.step(work, number)
     if number < 4:
@@ -115,7 +115,7 @@ def test_what_has_not_ended_keeps_its_whole_tree(durable: DurableKit) -> None:
     pruned = run()
     assert (pruned.trees, dict(pruned.kept)) == (0, {"unfinished_tree": 1})
     assert left() == before
-    Execution.objects.using(USING).get(workflow="flow.lasting").signal("go")
+    Execution.objects.using(USING).get(workflow="kept.lasting").signal("go")
     durable.run_until_idle()
     assert run().rows["executions"] == 2
 
@@ -185,11 +185,11 @@ def test_a_key_holds_until_its_run_is_removed(durable: DurableKit) -> None:
     ("periods", "removed"),
     [
         ({}, []),
-        ({"*": DAY * 30}, ["flow.other", "flow.simple"]),
+        ({"*": DAY * 30}, ["kept.other", "kept.simple"]),
         ({"*": DAY * 50}, []),
-        ({"completed": DAY * 30, "flow.simple": None}, ["flow.other"]),
-        ({"flow.*": DAY * 30, "flow.other": DAY * 50}, ["flow.simple"]),
-        ({"flow.*": DAY * 50, "flow.oth*": DAY * 30}, ["flow.other"]),
+        ({"completed": DAY * 30, "kept.simple": None}, ["kept.other"]),
+        ({"kept.*": DAY * 30, "kept.other": DAY * 50}, ["kept.simple"]),
+        ({"kept.*": DAY * 50, "kept.oth*": DAY * 30}, ["kept.other"]),
         ({"failed": DAY}, []),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_tree_is_as_old_as_its_last_end(durable: DurableKit) -> None:
     leaves.start()
     durable.run_until_idle()
     durable.advance(DAY * 40)
-    Execution.objects.using(USING).get(workflow="flow.lasting").signal("go")
+    Execution.objects.using(USING).get(workflow="kept.lasting").signal("go")
     durable.run_until_idle()
     assert dict(run(older_than=DAY * 30).kept) == {"younger_tree": 1}
     durable.advance(DAY * 31)
@@ -265,10 +265,10 @@ def test_filters_choose_among_roots(durable: DurableKit) -> None:
     cancelled = lasting.start()
     durable.run_until_idle()
     cancelled.cancel()
-    assert run(workflow="flow.simple", tenant="ann").trees == 1
+    assert run(workflow="kept.simple", tenant="ann").trees == 1
     assert run(statuses=("cancelled",)).trees == 1
-    assert run(workflow="flow.o*").trees == 1
-    assert {e.workflow for e in Execution.objects.using(USING).all()} == {"flow.simple"}
+    assert run(workflow="kept.o*").trees == 1
+    assert {e.workflow for e in Execution.objects.using(USING).all()} == {"kept.simple"}
 
 
 def test_what_must_stay_hides_nothing_behind_it(durable: DurableKit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,8 +130,9 @@ def _queue(spine: str, queue: str) -> Sql:
 
 
 def _held(spine: str) -> Sql:
+    # In the words of the partial index: SQLite takes it for no others.
     return build(
-        f"(SELECT count(*) FROM {HINT} h WHERE h.queue = q.name AND h.lane <> '' AND h.token IS NOT NULL"
+        f"(SELECT count(*) FROM {HINT} h WHERE h.queue = q.name AND NOT (h.lane = '') AND h.token IS NOT NULL"
         " AND h.due_at > (SELECT {grace}))",
         grace=sql_after(connections[spine], -GRACE_SECONDS),
     )
@@ -196,7 +197,7 @@ def _due(spine: str, terms: Terms, room: Room, planes: Sql | None, *, only_going
     """What of the queue may be leased by its time, its code and its plane."""
     parts = [
         runnable(spine, terms, planes),
-        build("h.queue = {queue} AND h.lane <> ''", queue=_queue(spine, room.name)),
+        build("h.queue = {queue} AND NOT (h.lane = '')", queue=_queue(spine, room.name)),
     ]
     if only_going_on:
         parts.append(Sql("NOT h.opening"))
@@ -241,7 +242,7 @@ def _lease_one_round(spine: str, terms: Terms, room: Room, due: Sql, after: str,
 def _lanes(spine: str, terms: Terms, room: Room, after: str) -> Sql:
     """Those who take turns, in the order of their marks: one look-up each, whatever they have waiting."""
     queue = _queue(spine, room.name)
-    here = f"h.state = {int(terms.state)} AND h.queue = {{queue}} AND h.lane <> ''"
+    here = f"h.state = {int(terms.state)} AND h.queue = {{queue}} AND NOT (h.lane = '')"
     bound = value(connections[spine], field_of(DispatchHint, "lane"), after)
     return build(
         f"lanes(lane) AS (SELECT (SELECT h.lane FROM {HINT} h WHERE {here} AND h.lane > {{after}}"
