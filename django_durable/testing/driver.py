@@ -59,6 +59,8 @@ class Driver:
         turns, moved = 0, False
         ahead: list[datetime] = []
         while True:
+            # What falls due from here on, while the claims look, is still to come.
+            since = read_now(using)
             while (claim := self._claim(using)) is not None:
                 if turns == max_turns:
                     _refuse(claim, max_turns)
@@ -66,7 +68,7 @@ class Driver:
                 self._run(claim, skip)
             if self._sweep(databases):
                 continue
-            moment = next_moment(using, skip)
+            moment = next_moment(using, skip, since)
             if moment is None and skip is not None and turns == 0 and not moved and nothing_is_live(databases):
                 self.declare(self._is_the_tests_own)
                 ahead = schedules_ahead(databases)

@@ -28,8 +28,8 @@ def check_skip(skip: object) -> None:
         raise ValueError(f'skip must be "sleeps", "all" or None, not {skip!r}')
 
 
-def next_moment(using: str, skip: Skip) -> datetime | None:
-    """The earliest thing still to come, where the clock may move at all; else ``None``.
+def next_moment(using: str, skip: Skip, since: datetime) -> datetime | None:
+    """The earliest thing that was still to come at ``since``, where the clock may move at all; else ``None``.
 
     With ``"sleeps"`` it may move while something sleeps: a sleep, a retry delay, a start for later. There is one
     clock, so what falls due on the way there happens on the way, in order. With ``"all"`` the timeout of a wait
@@ -37,9 +37,9 @@ def next_moment(using: str, skip: Skip) -> datetime | None:
     """
     if skip is None:
         return None
-    others = (next_opening(using), next_gathered())
+    others = (next_opening(using), next_gathered(since))
     first: datetime | None = None
-    for row, due_at in _to_come(using):
+    for row, due_at in _to_come(using, since):
         first = first or due_at
         if skip == "all" or _sleeps(row):
             return earliest(first, *others)
@@ -51,11 +51,11 @@ def earliest(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-def next_gathered() -> datetime | None:
+def next_gathered(since: datetime) -> datetime | None:
     """When events that have gathered start their run next; not those that wait for the end of another run."""
     moments = []
     for alias in usable_databases():
-        rows = GatheredEvent.objects.using(alias).filter(due_at__gt=read_now(alias)).order_by("due_at")
+        rows = GatheredEvent.objects.using(alias).filter(due_at__gt=since).order_by("due_at")
         moments += [row.due_at for row in rows if not is_held(alias, row)][:1]
     return min(moments, default=None)
 
@@ -87,10 +87,8 @@ def next_opening(using: str) -> datetime | None:
     return min((opening[queue] for queue in set(waits)), default=None)
 
 
-def _to_come(using: str) -> Iterator[tuple[Mapping[str, Any], datetime]]:
-    hints = DispatchHint.objects.using(using).filter(
-        state=DispatchHint.State.LIVE, token=None, due_at__gt=read_now(using)
-    )
+def _to_come(using: str, since: datetime) -> Iterator[tuple[Mapping[str, Any], datetime]]:
+    hints = DispatchHint.objects.using(using).filter(state=DispatchHint.State.LIVE, token=None, due_at__gt=since)
     ordered = hints.order_by("due_at", "id").values_list("execution_id", "due_at", "kind", "plane")
     start = 0
     while page := list(ordered[start : start + PAGE]):
