@@ -106,11 +106,13 @@ test-313-tiers: venv-313
 	$(MAKE) --no-print-directory test-plain $(WITH_313)
 	$(MAKE) --no-print-directory test-postgres $(WITH_313) DATABASE_TIERS='tests/db tests/planes'
 
+WHOLE_SWEEPS = tests/crash tests/composition/test_an_outage_of_a_key_service_costs_only_time.py
+
 # The tests strike every commit, and one in so many of the other boundaries; this strikes them all.
 evidence: venv
-	CRASH_SWEEP_EVERY=1 TEST_DB=sqlite $(PYTEST) tests/crash
-	CRASH_SWEEP_EVERY=1 TEST_DB=postgres $(PYTEST) tests/crash
-	ORDERS=300 TEST_DB=postgres $(PYTEST) tests/composition/test_any_order_of_ends_gives_one_history.py
+	CRASH_SWEEP_EVERY=1 TEST_DB=sqlite $(PYTEST) $(WHOLE_SWEEPS)
+	CRASH_SWEEP_EVERY=1 TEST_DB=postgres ORDERS=300 SCHEDULE_DAYS=200 $(PYTEST) $(WHOLE_SWEEPS) \
+		tests/composition/test_any_order_of_ends_gives_one_history.py tests/flow/test_two_beats_fire_each_time_once.py
 
 check: lint types migrations docs
 

@@ -15,7 +15,7 @@ from tests.driving import claim, lease_of, run_claim
 
 pytestmark = pytest.mark.django_db
 
-ORDERS = int(os.environ.get("ORDERS", "300" if os.environ["TEST_DB"] == "sqlite" else "80"))
+ORDERS = int(os.environ.get("ORDERS", "300" if os.environ["TEST_DB"] == "sqlite" else "40"))
 """PostgreSQL, where each takes several times as long, plays all three hundred in ``make evidence``."""
 AT_A_TIME = ORDERS // 4
 

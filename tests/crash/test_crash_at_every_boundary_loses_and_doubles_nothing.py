@@ -15,8 +15,8 @@ from tests.crash.harness import Harness
 from tests.crash.scenario import Scenario
 from tests.crash.scenarios import COMPOSED, SCENARIOS
 
-SOME = min(12, int(os.environ.get("CRASH_SWEEP_EVERY", "12")))
-MANY = min(6 if os.environ["TEST_DB"] == "postgres" else 3, SOME)
+SOME = min(24, int(os.environ.get("CRASH_SWEEP_EVERY", "24")))
+MANY = min(12 if os.environ["TEST_DB"] == "postgres" else 6, SOME)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

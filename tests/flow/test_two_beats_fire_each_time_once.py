@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from collections import Counter
@@ -27,7 +28,7 @@ ZONES = {
     "Pacific/Auckland": time(2, 45),
     "America/Havana": time(0, 30),
 }
-DAYS = 200
+DAYS = int(os.environ.get("SCHEDULE_DAYS", "200" if os.environ["TEST_DB"] == "sqlite" else "50"))
 SUNDAY_AND_MONDAY = frozenset({6, 0})
 
 
