@@ -12,8 +12,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV ?= .venv
 PY = $(VENV)/bin/python
-# More than two cores can run at once: many tests wait for processes, leases and timers.
-JOBS ?= 4
+# More than the two cores could run at once: many tests wait for processes, leases and timers.
+JOBS ?= 6
 ARGS ?=
 DB ?= sqlite
 DJANGO ?= Django~=5.2.0

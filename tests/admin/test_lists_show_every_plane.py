@@ -16,6 +16,8 @@ from tests.admin.html import parse
 from tests.admin.visitors import DEAD_LETTERS, EXECUTIONS, page_of, sign_in
 from tests.driving import drain
 from tests.planes.conftest import NORTH, SOUTH
+from tests.planes.conftest import planes as planes
+from tests.planes.conftest import three_databases as three_databases
 from tests.planes.faults import down
 
 pytestmark = pytest.mark.usefixtures("planes")
