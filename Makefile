@@ -26,8 +26,9 @@ BROKER = $(PY) -m testproject.services.valkey
 
 # A tier without database runs once; the others run on both backends.
 PLAIN_TIERS = $(wildcard tests/unit tests/typing)
-DATABASE_TIERS = $(wildcard tests/services tests/db tests/planes tests/field tests/composition tests/flow tests/properties tests/crash \
-	tests/processes tests/celery tests/admin tests/rest tests/docs)
+# The slow ones first: what is left for the end is quick, and every process has some of it.
+DATABASE_TIERS = $(wildcard tests/processes tests/celery tests/crash tests/docs tests/composition tests/flow tests/field tests/services \
+	tests/properties tests/planes tests/admin tests/db tests/rest)
 
 POOLED_TIERS = tests/db tests/crash tests/field tests/composition tests/flow tests/properties
 

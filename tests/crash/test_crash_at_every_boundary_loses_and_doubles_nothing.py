@@ -16,7 +16,7 @@ from tests.crash.scenario import Scenario
 from tests.crash.scenarios import COMPOSED, SCENARIOS
 
 SOME = min(24, int(os.environ.get("CRASH_SWEEP_EVERY", "24")))
-MANY = min(12 if os.environ["TEST_DB"] == "postgres" else 6, SOME)
+MANY = min(24 if os.environ["TEST_DB"] == "postgres" else 6, SOME)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
