@@ -9,7 +9,7 @@ from django_durable.engine.transitions.claim import claim_due
 from django_durable.ids import random_id
 from django_durable.models import DispatchHint, Execution
 from django_durable.runtime.claiming import terms_of
-from tests.driving import USING, claim, drain
+from tests.driving import USING, claim, drain, lapse_leases
 
 
 @workflow("claimed_once.plain")
@@ -30,8 +30,10 @@ def test_an_execution_with_a_stale_hint_is_claimed_once() -> None:
     leave_a_stale_hint(execution)
     claims, odd = claim_due(USING, terms_of(limit=10, queues=("durable",)))
     assert [one.id for one in claims] == [execution.id]
-    assert len(odd) == 1
-    assert {claims[0].hint_id, odd[0].hint_id} == set(DispatchHint.objects.values_list("pk", flat=True))
+    # PostgreSQL may pass the stale hint over in this pass: its execution's row has just been written by this statement.
+    found = {claims[0].hint_id, *(hint.hint_id for hint in odd)}
+    assert found <= set(DispatchHint.objects.values_list("pk", flat=True))
+    assert len(found) == 1 + len(odd)
 
 
 @pytest.mark.django_db
@@ -39,8 +41,8 @@ def test_the_stale_hint_is_dropped_and_the_execution_ends() -> None:
     execution = plain.start(1)
     leave_a_stale_hint(execution)
     assert len(claim()) == 1
-    assert DispatchHint.objects.filter(execution_id=execution.id).count() == 1
-    DispatchHint.objects.update(due_at="2000-01-01T00:00:00Z")
+    lapse_leases()
     drain()
     execution.refresh_from_db()
     assert execution.status == "completed"
+    assert not DispatchHint.objects.filter(execution_id=execution.id).exists()
